@@ -1,0 +1,65 @@
+"""milfast tells whether a multiple-instance-learning model, a metric or a claim can be trusted.
+
+The kernels are here at once; everything else is loaded when it is first used, so ``import milfast`` costs little more
+than ``import numpy``.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from milfast._core import auc, auc_from_counts, auc_many, get_num_threads, rbf_gram, set_num_threads
+from milfast.bags import Bags
+
+if TYPE_CHECKING:
+    from milfast import checks, datasets, models, uncertainty
+    from milfast.checks import check_model, sample_bags
+    from milfast.evaluation import evaluate
+    from milfast.gram import bag_gram
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Bags",
+    "auc",
+    "auc_from_counts",
+    "auc_many",
+    "bag_gram",
+    "check_model",
+    "checks",
+    "datasets",
+    "evaluate",
+    "get_num_threads",
+    "models",
+    "rbf_gram",
+    "sample_bags",
+    "set_num_threads",
+    "uncertainty",
+]
+
+#: Where to find what is loaded on first use; None stands for a module of the same name.
+_LAZY = {
+    "bag_gram": "gram",
+    "check_model": "checks",
+    "checks": None,
+    "datasets": None,
+    "evaluate": "evaluation",
+    "models": None,
+    "sample_bags": "checks",
+    "uncertainty": None,
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'milfast' has no attribute {name!r}")
+    home = _LAZY[name]
+    module = importlib.import_module(f"milfast.{home or name}")
+    value = module if home is None else getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

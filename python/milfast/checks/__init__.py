@@ -1,0 +1,19 @@
+"""Unit tests for multiple-instance learning: does a model respect the assumption it claims to?"""
+
+from milfast.checks.catalogue import SPELLINGS, Check, get, names, sample_bags
+from milfast.checks.recipe import BagRecipe, Component, Draw
+from milfast.checks.runner import check_model
+from milfast.checks.verdict import CheckResult
+
+__all__ = [
+    "SPELLINGS",
+    "BagRecipe",
+    "Check",
+    "CheckResult",
+    "Component",
+    "Draw",
+    "check_model",
+    "get",
+    "names",
+    "sample_bags",
+]

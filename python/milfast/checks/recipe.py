@@ -1,0 +1,449 @@
+"""Bags described by what they are made of: the language in which checks are written."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from functools import cached_property
+from operator import index
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+
+from milfast import _core
+from milfast.bags import Bags
+from milfast.seeding import seed_sequence, seed_value
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from milfast.seeding import RandomState
+
+Range: TypeAlias = tuple[int, int]
+Choice: TypeAlias = Literal["each", "bag", "balanced", "instance"]
+Split: TypeAlias = Literal["both", "train", "test"]
+Order: TypeAlias = Literal["shuffled", "negatives-first"]
+
+
+@dataclass(frozen=True)
+class Component:
+    """Instances of one kind: N(mean, variance I).
+
+    Parameters
+    ----------
+    name : str
+        Name of the kind.
+    mean : float or tuple of float
+        A number is a multiple of the recipe's direction, (1, ..., 1) by default; a tuple is the mean itself, one entry
+        a feature.
+    variance : float
+        Variance of each feature.
+    concept : str, optional
+        The concept whose presence such an instance shows. None for instances that mean nothing (the null class).
+    """
+
+    name: str
+    mean: float | tuple[float, ...] = 0.0
+    variance: float = 1.0
+    concept: str | None = None
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.variance) and self.variance > 0):
+            raise ValueError(f"variance of component {self.name!r} must be positive; got {self.variance}")
+        if not np.isfinite(self.mean).all():
+            raise ValueError(f"mean of component {self.name!r} must be finite; got {self.mean}")
+        if np.ndim(self.mean) == 1:
+            object.__setattr__(self, "mean", tuple(np.asarray(self.mean, dtype=np.float64).tolist()))
+        elif np.ndim(self.mean) > 1:
+            raise ValueError(f"mean of component {self.name!r} must be a number or one number a feature")
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Instances that a bag receives.
+
+    Parameters
+    ----------
+    components : str or sequence of str
+        Names of the components to pick from.
+    count : int, (low, high) or sequence of (low, high)
+        Number of instances: fixed, uniform over low..high (both included), or the sum of several such numbers.
+    choice : {"bag", "instance", "balanced", "each"}
+        One component for the whole bag; one for each instance; one for the whole bag with exact shares over the bags
+        of the class; or `count` instances of every component.
+    weights : sequence of float, optional
+        Weights of the components; equal by default.
+    split : {"both", "train", "test"}
+        Where the draw takes place: this is how a shift is written.
+    probability : float
+        Chance that the draw takes place in a bag.
+    """
+
+    components: str | Sequence[str]
+    count: int | Range | Sequence[Range] = 1
+    choice: Choice = "bag"
+    weights: Sequence[float] | None = None
+    split: Split = "both"
+    probability: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.choice not in ("each", "bag", "balanced", "instance"):
+            raise ValueError(f"choice must be each, bag, balanced or instance; got {self.choice!r}")
+        if self.split not in ("both", "train", "test"):
+            raise ValueError(f"split must be both, train or test; got {self.split!r}")
+        if not 0 <= self.probability <= 1:
+            raise ValueError(f"probability must lie in [0, 1]; got {self.probability}")
+        if not self.names:
+            raise ValueError("components must name at least one component")
+        for low, high in self.ranges:
+            if not 0 <= low <= high:
+                raise ValueError(f"count must be a range low..high of non-negative integers; got ({low}, {high})")
+        if self.weights is not None:
+            if len(self.weights) != len(self.names):
+                raise ValueError(
+                    f"weights must have one entry for each of {len(self.names)} components; got {self.weights}"
+                )
+            if not (np.isfinite(self.weights).all() and min(self.weights) >= 0 and max(self.weights) > 0):
+                raise ValueError(f"weights must not be negative, and not all zero; got {self.weights}")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the components."""
+        return (self.components,) if isinstance(self.components, str) else tuple(self.components)
+
+    @property
+    def ranges(self) -> tuple[Range, ...]:
+        """Count ranges whose uniform numbers are added up."""
+        count: Any = self.count
+        try:
+            if np.ndim(count) == 0:
+                count = (count, count)
+            if np.ndim(count) == 1:
+                count = (count,)
+            return tuple((index(low), index(high)) for low, high in count)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"count must be an integer, a pair (low, high) of integers, or several such pairs; got {self.count!r}"
+            ) from None
+
+
+@dataclass(frozen=True)
+class BagRecipe:
+    """What negative and positive bags are made of, in training and in testing.
+
+    A bag is positive if and only if every concept is present in it. What differs between training and testing must not
+    touch that rule: then a model that has learned the rule scores alike on both.
+
+    Parameters
+    ----------
+    name : str
+        Name of the recipe.
+    components : tuple of Component
+        All kinds of instances. Their position is the code in `Bags.kinds`.
+    negative, positive : tuple of Draw
+        What a bag of the class receives.
+    filler : str
+        Component that fills a bag up to `size` and `pad_to`.
+    size : (low, high), optional
+        Bags are filled up to a size uniform over low..high.
+    order : {"shuffled", "negatives-first"}
+        Order of the bags of a sample.
+    n_features : int
+        Number of features.
+    direction : tuple of float, optional
+        Unit vector along which scalar means lie; (1, ..., 1) / sqrt(n_features) by default.
+
+    Raises
+    ------
+    ValueError
+        When a name is unknown or used twice, or a number is out of range.
+
+    Examples
+    --------
+    Positive bags hold a "signal"; training negatives are given away by a "tag" that moves to the positives in testing:
+
+    >>> import milfast as mf
+    >>> from milfast.checks import BagRecipe, Component, Draw
+    >>> mine = BagRecipe(
+    ...     name="tagged",
+    ...     components=(Component("background"), Component("signal", 3.0, concept="signal"), Component("tag", -9.0)),
+    ...     negative=(Draw("tag", split="train"), Draw("background", (3, 8))),
+    ...     positive=(Draw("tag", split="test"), Draw("signal", (1, 2)), Draw("background", (3, 8))),
+    ... )
+    >>> bags = mf.sample_bags(mine, 1000, training=False, random_state=0)
+    >>> bags.labels.mean(), mine.oracle_auc(bags)
+    (np.float64(0.5), 1.0)
+    """
+
+    name: str
+    components: tuple[Component, ...]
+    negative: tuple[Draw, ...]
+    positive: tuple[Draw, ...]
+    filler: str = "background"
+    size: Range | None = None
+    order: Order = "shuffled"
+    n_features: int = 16
+    direction: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        names = [component.name for component in self.components]
+        if len(set(names)) < len(names):
+            raise ValueError(f"components of recipe {self.name!r} share a name: {', '.join(names)}")
+        for role in ("negative", "positive"):
+            for i, draw in enumerate(getattr(self, role)):
+                for component in draw.names:
+                    if component not in names:
+                        raise ValueError(f"{role}[{i}] draws {component!r}; components are {', '.join(names)}")
+        if self.filler not in names:
+            raise ValueError(f"filler {self.filler!r} is not among the components {', '.join(names)}")
+        if not self.concepts:
+            raise ValueError(f"recipe {self.name!r} has no component with a concept, so no bag could be positive")
+        if self.order not in ("shuffled", "negatives-first"):
+            raise ValueError(f"order must be shuffled or negatives-first; got {self.order!r}")
+        if self.size is not None and not (
+            len(self.size) == 2 and all(_is_integer(v) for v in self.size) and 1 <= self.size[0] <= self.size[1]
+        ):
+            raise ValueError(f"size must be a range low..high of positive integers; got {self.size}")
+        if not _is_integer(self.n_features) or self.n_features < 1:
+            raise ValueError(f"n_features must be a positive integer; got {self.n_features!r}")
+        for component in self.components:
+            if isinstance(component.mean, tuple) and len(component.mean) != self.n_features:
+                raise ValueError(
+                    f"mean of component {component.name!r} has {len(component.mean)} entries "
+                    f"for {self.n_features} features"
+                )
+        if self.direction is not None and (
+            len(self.direction) != self.n_features or not np.isclose(np.linalg.norm(self.direction), 1)
+        ):
+            raise ValueError(f"direction must be a unit vector of {self.n_features} features")
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Name of each code in `Bags.kinds`."""
+        return tuple(component.name for component in self.components)
+
+    @property
+    def concepts(self) -> tuple[str, ...]:
+        """Concepts that must all be present in a positive bag."""
+        return tuple(dict.fromkeys(c.concept for c in self.components if c.concept is not None))
+
+    @cached_property
+    def means(self) -> NDArray[np.float64]:
+        """Mean of each component, shape (n_components, n_features)."""
+        ones = np.ones(self.n_features)
+        axis = ones if self.direction is None else np.sqrt(self.n_features) * np.asarray(self.direction)
+        return np.stack(
+            [
+                np.broadcast_to(np.asarray(c.mean) * (ones if isinstance(c.mean, tuple) else axis), axis.shape)
+                for c in self.components
+            ]
+        )
+
+    def along(self, direction: ArrayLike | int) -> BagRecipe:
+        """The same recipe with its scalar means along another direction.
+
+        Parameters
+        ----------
+        direction : int or array_like, shape (n_features,)
+            A vector, or the seed of a random direction.
+
+        Returns
+        -------
+        BagRecipe
+
+        Raises
+        ------
+        ValueError
+            When the vector has the wrong length or is zero.
+        """
+        if isinstance(direction, (int, np.integer)):
+            vector = np.random.Generator(np.random.PCG64(seed_sequence(int(direction)))).normal(size=self.n_features)
+        else:
+            vector = np.asarray(direction, dtype=np.float64)
+        length = np.linalg.norm(vector)
+        if vector.shape != (self.n_features,) or not np.isfinite(length) or length == 0:
+            raise ValueError(f"direction must be a vector of {self.n_features} numbers, not all zero")
+        return dataclasses.replace(self, direction=tuple((vector / length).tolist()))
+
+    def sample(
+        self,
+        n_bags: int,
+        *,
+        training: bool = True,
+        positive_fraction: float = 0.5,
+        pad_to: int | None = None,
+        random_state: RandomState = None,
+        dtype: str | type[np.floating[Any]] | np.dtype[Any] = "float32",
+    ) -> Bags:
+        """Draw bags.
+
+        Parameters
+        ----------
+        n_bags : int
+            Number of bags.
+        training : bool
+            True for the training distribution, False for the shifted one.
+        positive_fraction : float
+            Share of positive bags, met to the nearest bag.
+        pad_to : int, optional
+            Fill every bag with the filler up to this size.
+        random_state : int, Generator, SeedSequence or None
+            The same integer gives the same bits for any number of threads.
+        dtype : {"float32", "float64"}
+            The float32 sample is the float64 sample rounded.
+
+        Returns
+        -------
+        Bags
+            With labels and kinds.
+
+        Raises
+        ------
+        ValueError
+            When a number is out of range, a bag would be empty, or the recipe gives a bag the wrong label.
+        """
+        if not _is_integer(n_bags) or n_bags < 1:
+            raise ValueError(f"n_bags must be a positive integer; got {n_bags!r}")
+        if not 0 <= positive_fraction <= 1:
+            raise ValueError(f"positive_fraction must lie in [0, 1]; got {positive_fraction}")
+        if pad_to is not None and (not _is_integer(pad_to) or pad_to < 1):
+            raise ValueError(f"pad_to must be a positive integer; got {pad_to!r}")
+        precision = np.dtype(dtype)
+        if precision not in (np.float32, np.float64):
+            raise ValueError(f"dtype must be float32 or float64; got {precision}")
+        n_positive = int(np.floor(n_bags * positive_fraction + 0.5))
+        split = "train" if training else "test"
+        instances, offsets, labels, kinds = _core.sample_bags(
+            means=self.means,
+            deviations=[float(np.sqrt(c.variance)) for c in self.components],
+            negative=[self._tuple(d) for d in self.negative if d.split in ("both", split)],
+            positive=[self._tuple(d) for d in self.positive if d.split in ("both", split)],
+            filler=self.kinds.index(self.filler),
+            size=self.size,
+            pad_to=pad_to or 0,
+            n_negative=int(n_bags) - n_positive,
+            n_positive=n_positive,
+            shuffled=self.order == "shuffled",
+            seed=seed_value(random_state),
+            single=precision == np.float32,
+        )
+        bags = Bags._trusted(instances, offsets, labels, kinds)
+        wrong = np.flatnonzero(self.holds(bags) != (labels == 1))
+        if len(wrong):
+            role, holds = ("positive", "lacks a") if labels[wrong[0]] else ("negative", "holds every")
+            raise ValueError(
+                f"recipe {self.name!r} contradicts itself: its {role} bag {wrong[0]} {holds} concept, but a bag is "
+                "positive if and only if every concept is present"
+            )
+        return bags
+
+    def _tuple(self, draw: Draw) -> tuple[Sequence[Range], list[int], list[float], str, float]:
+        weights = [1.0] * len(draw.names) if draw.weights is None else [float(w) for w in draw.weights]
+        return draw.ranges, [self.kinds.index(n) for n in draw.names], weights, draw.choice, float(draw.probability)
+
+    def holds(self, bags: Bags) -> NDArray[np.bool_]:
+        """Whether every concept is present in a bag, according to the kinds of its instances.
+
+        Parameters
+        ----------
+        bags : Bags
+            Sampled from this recipe.
+
+        Returns
+        -------
+        ndarray of bool, shape (n_bags,)
+
+        Raises
+        ------
+        ValueError
+            When the bags do not know their kinds.
+        """
+        if bags.kinds is None:
+            raise ValueError("bags carry no kinds: only bags sampled from a recipe do")
+        present = np.ones(len(bags), dtype=bool)
+        for concept in self.concepts:
+            shows = np.array([c.concept == concept for c in self.components])[bags.kinds]
+            present &= np.logical_or.reduceat(shows, bags.offsets[:-1])
+        return present
+
+    def oracle(self, bags: Bags) -> NDArray[np.float64]:
+        """Score of a bag by the true rule: what a model could reach at best.
+
+        The evidence of an instance for a concept is the logarithm of its likelihood ratio, kinds of the concept against
+        all other kinds of the recipe; a bag has the largest evidence of its instances, and the smallest over concepts.
+        It knows the law of every kind, but sees the features only.
+
+        Parameters
+        ----------
+        bags : Bags
+
+        Returns
+        -------
+        ndarray of float64, shape (n_bags,)
+        """
+        x = np.asarray(bags.instances, dtype=np.float64)
+        density = np.empty((len(self.components), len(x)))
+        squares = np.einsum("ij,ij->i", x, x)
+        for row, mean, component in zip(density, self.means, self.components, strict=True):
+            distance = squares - 2 * (x @ mean) + mean @ mean
+            row[:] = -0.5 * (distance / component.variance + self.n_features * np.log(component.variance))
+        worst = np.full(len(bags), np.inf)
+        for concept in self.concepts:
+            shows = np.array([c.concept == concept for c in self.components])
+            evidence = np.logaddexp.reduce(density[shows]) - np.logaddexp.reduce(density[~shows])
+            worst = np.minimum(worst, np.maximum.reduceat(evidence, bags.offsets[:-1]))
+        return worst
+
+    def oracle_auc(self, bags: Bags) -> float:
+        """AUC of `oracle` on labelled bags.
+
+        Parameters
+        ----------
+        bags : Bags
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ValueError
+            When the bags carry no labels.
+        """
+        if bags.labels is None:
+            raise ValueError("bags carry no labels")
+        return _core.auc(self.oracle(bags), bags.labels)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything the recipe says, as plain values.
+
+        Returns
+        -------
+        dict
+        """
+        return dataclasses.asdict(self)
+
+
+def one_of(name: str, value: str, known: Sequence[str]) -> None:
+    """Refuse an option that is not among the known ones.
+
+    Parameters
+    ----------
+    name : str
+        Name of the option, for the message.
+    value : str
+    known : sequence of str
+
+    Raises
+    ------
+    ValueError
+        When `value` is not among `known`.
+    """
+    if value not in known:
+        raise ValueError(f"{name} must be one of {', '.join(known)}; got {value!r}")
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)

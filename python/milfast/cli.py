@@ -1,0 +1,461 @@
+"""The command line: check models, evaluate them on data, score a file, list what there is."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import gzip
+import importlib
+import sys
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, TextIO
+
+import milfast
+from milfast import models
+from milfast.checks import SPELLINGS, catalogue
+from milfast.report import table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from rich.console import Console
+
+#: Characters of a line where the output is no terminal.
+WIDE = 150
+
+LEGEND = """\
+fresh: new bags of the training distribution; shifted: bags whose bait was moved; brackets: {level:g} % intervals{runs}.
+oracle: AUC of the true rule, the ceiling; size only: AUC of the number of instances alone; both on the shifted bags.
+verdict: not-learned unless fresh lies above 0.5; then pass or fail as shifted lies above or below, else inconclusive.
+paper's rule: fail when the training AUC is above 0.5 and the shifted AUC below (Raff & Holt 2023)."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        ``sys.argv[1:]`` by default.
+
+    Returns
+    -------
+    int
+        Exit status: 0 for success, 1 when a check did not pass, 2 for wrong use, 130 after Ctrl-C.
+    """
+    options = _parser().parse_args(arguments)
+    try:
+        status: int = options.run(options)
+    except KeyboardInterrupt:
+        print("milfast: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        sys.stderr.close()  # whoever read the output has gone; the interpreter would complain about it at exit
+        return 0
+    except (ValueError, TypeError, OSError, ImportError, FloatingPointError) as error:
+        if options.traceback:
+            raise
+        notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
+        print(f"milfast: error: {error}{notes}", file=sys.stderr)
+        return 2
+    return status
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="milfast",
+        description="Tells whether a multiple-instance-learning model, a metric or a claim can be trusted.",
+        epilog="`milfast VERB --help` says more, with examples.",
+    )
+    parser.add_argument("--version", action="version", version=f"milfast {milfast.__version__}")
+    verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
+    _check_parser(verbs)
+    _evaluate_parser(verbs)
+    _auc_parser(verbs)
+    _ls_parser(verbs)
+    return parser
+
+
+def _verb(
+    verbs: Any, name: str, run: Callable[[argparse.Namespace], int], summary: str, text: str
+) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        name,
+        help=summary,
+        description=f"{summary[0].upper()}{summary[1:]}.\n\n{text}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=run)
+    parser.add_argument("--traceback", action="store_true", help="show where an error came from")
+    return parser
+
+
+def _model_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "models",
+        nargs="+",
+        metavar="MODEL",
+        help="a name from `milfast ls models`, a group (all, svm, deep) or package.module:Name of a model of your own",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="random state; the same seed, the same table (default: 0)")
+    parser.add_argument("--jobs", type=int, default=-1, help="processes that share the work (default: one a processor)")
+    parser.add_argument("--level", type=float, default=0.95, help="level of the intervals (default: 0.95)")
+    _format_argument(parser)
+
+
+def _format_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--format", choices=table.FORMATS, default="table", help="form of the output (default: table)")
+
+
+def _check_parser(verbs: Any) -> None:
+    parser = _verb(
+        verbs,
+        "check",
+        _check,
+        "run models through the MIL unit tests",
+        "Exit status: 0 when every check passed, 1 when one did not, 2 for wrong use.\n\n"
+        "examples:\n"
+        "  milfast check mi-Net MI-Net NSK\n"
+        "  milfast check mypackage.models:MyModel --checks presence --recipe all --runs 5\n"
+        "  milfast check all --scale paper --format markdown",
+    )
+    _model_arguments(parser)
+    parser.add_argument(
+        "--checks", nargs="+", default=["all"], metavar="CHECK", help="names from `milfast ls checks` (default: all)"
+    )
+    parser.add_argument(
+        "--recipe",
+        nargs="+",
+        choices=(*SPELLINGS, "all"),
+        default=["paper"],
+        help="spelling of the checks: the paper's text, what its authors ran, or without side doors (default: paper)",
+    )
+    parser.add_argument(
+        "--scale", choices=("fast", "paper"), default="fast", help="number of training bags (default: fast)"
+    )
+    parser.add_argument("--train", type=int, metavar="N", help="number of training bags, whatever the scale")
+    parser.add_argument("--test", type=int, default=10_000, metavar="N", help="fresh and shifted bags (default: 10000)")
+    parser.add_argument("--runs", type=int, default=3, help="independent runs of each check (default: 3)")
+    parser.add_argument("--features", type=int, default=16, metavar="D", help="number of features (default: 16)")
+    parser.add_argument("--pad-to", type=int, metavar="N", help="fill every bag with background up to N instances")
+    parser.add_argument("--direction", type=int, metavar="SEED", help="lay the concepts along a random direction")
+    parser.add_argument("--exit-zero", action="store_true", help="exit with 0 whatever the verdicts")
+
+
+def _evaluate_parser(verbs: Any) -> None:
+    parser = _verb(
+        verbs,
+        "evaluate",
+        _evaluate,
+        "cross-validate models on real bags",
+        "Mean AUC over repeated stratified folds, with an interval that respects that folds share training bags.\n"
+        "Features are standardised on the training instances of each fold.\n\n"
+        "examples:\n"
+        "  milfast evaluate NSK mi-SVM --data musk1\n"
+        "  milfast evaluate svm --data bags.csv --folds 10   # CSV with the header bag_id,label,f1,...,fd",
+    )
+    _model_arguments(parser)
+    parser.add_argument(
+        "--data", nargs="+", required=True, metavar="DATA", help="names from `milfast ls datasets`, or CSV files"
+    )
+    parser.add_argument("--folds", type=int, default=5, help="folds of a repeat (default: 5)")
+    parser.add_argument("--repeats", type=int, default=3, help="repeats with other folds and seeds (default: 3)")
+
+
+def _auc_parser(verbs: Any) -> None:
+    parser = _verb(
+        verbs,
+        "auc",
+        _auc,
+        "AUC of the scores in a CSV file, with its interval",
+        "The file has a header; `-` reads standard input, and a name ending in .gz is decompressed.\n\n"
+        "examples:\n"
+        "  milfast auc predictions.csv\n"
+        "  milfast auc predictions.csv --scores p_ill --labels diagnosis --pos-label ill",
+    )
+    parser.add_argument("file", metavar="FILE", help="CSV file")
+    parser.add_argument("--scores", metavar="COLUMN", help="column of scores (default: score, scores or prediction)")
+    parser.add_argument("--labels", metavar="COLUMN", help="column of labels (default: label, labels, target or y)")
+    parser.add_argument(
+        "--pos-label", metavar="LABEL", help="label of the positive class, unless labels are 0/1 or -1/1"
+    )
+    parser.add_argument(
+        "--max-fpr", type=float, metavar="FPR", help="also the partial AUC up to this false positive rate"
+    )
+    parser.add_argument("--level", type=float, default=0.95, help="level of the interval (default: 0.95)")
+    _format_argument(parser)
+
+
+def _ls_parser(verbs: Any) -> None:
+    parser = _verb(verbs, "ls", _ls, "list models, checks or data sets", "example:\n  milfast ls models")
+    parser.add_argument("what", choices=("models", "checks", "datasets"))
+    _format_argument(parser)
+
+
+# ---------------------------------------------------------------- verbs
+
+
+def _check(options: argparse.Namespace) -> int:
+    from milfast.checks import runner
+
+    chosen = _models(options.models)
+    jobs = runner.plan(
+        chosen,
+        checks="all" if options.checks == ["all"] else options.checks,
+        recipe="all" if "all" in options.recipe else options.recipe,
+        scale=options.scale,
+        n_train=options.train,
+        n_test=options.test,
+        n_runs=options.runs,
+        level=options.level,
+        n_features=options.features,
+        pad_to=options.pad_to,
+        direction=options.direction,
+        random_state=options.seed,
+    )
+    with _progress("checking", len(jobs)) as advance:
+        results = runner.results(
+            jobs, n_jobs=options.jobs, callback=lambda _done, _total, run: advance(f"{run.model} on {run.check}")
+        )
+    rows = [result.to_dict() for result in results]
+    _show(rows, table.CHECK_COLUMNS, options.format)
+    if options.format == "table":
+        runs = f" over {options.runs} runs" if options.runs > 1 else ", which hold for this one fit"
+        _console(sys.stdout).print(LEGEND.format(level=100 * options.level, runs=runs), style="dim", highlight=False)
+    passed = all(result.verdict == "pass" for result in results)
+    return 0 if passed or options.exit_zero else 1
+
+
+def _evaluate(options: argparse.Namespace) -> int:
+    from milfast.evaluation import evaluate_all
+
+    chosen = _models(options.models)
+    rows = []
+    with _progress("evaluating", len(chosen) * len(options.data) * options.folds * options.repeats) as advance:
+        for data in options.data:
+            results = evaluate_all(
+                chosen,
+                data,
+                folds=options.folds,
+                repeats=options.repeats,
+                standardize=True,
+                level=options.level,
+                random_state=options.seed,
+                n_jobs=options.jobs,
+                callback=partial(_advance_data, advance, data),
+            )
+            rows += [result.to_dict() for result in results]
+    _show(rows, table.EVALUATION_COLUMNS, options.format)
+    if options.format == "table":
+        _console(sys.stdout).print(
+            f"brackets: {100 * options.level:g} % corrected resampled t interval (Nadeau & Bengio 2003)",
+            style="dim",
+            highlight=False,
+        )
+    return 0
+
+
+def _auc(options: argparse.Namespace) -> int:
+    from milfast.uncertainty import auc_interval
+
+    scores, labels = _read_scores(options.file, options.scores, options.labels, options.pos_label)
+    interval = auc_interval(scores, labels, level=options.level, pos_label=options.pos_label)
+    bounds = interval.to_dict()
+    row = {
+        "auc": bounds["estimate"],
+        "auc_low": bounds["low"],
+        "auc_high": bounds["high"],
+        "level": interval.level,
+        "method": interval.method,
+        "n_pos": interval.n_pos,
+        "n_neg": interval.n_neg,
+    }
+    columns = [table.Column("AUC", "auc", bounds=True), table.Column("method", "method")]
+    if options.max_fpr is not None:
+        row["partial_auc"] = milfast.auc(scores, labels, max_fpr=options.max_fpr, pos_label=options.pos_label)
+        columns.append(table.Column(f"up to FPR {options.max_fpr:g} (McClish)", "partial_auc"))
+    columns += [table.Column("positives", "n_pos"), table.Column("negatives", "n_neg")]
+    _show([row], columns, options.format)
+    return 0
+
+
+def _ls(options: argparse.Namespace) -> int:
+    if options.what == "datasets":
+        from milfast import datasets
+
+        known = [datasets.describe(name) for name in datasets.names()]
+        rows: list[dict[str, Any]] = [
+            {
+                "name": d.name,
+                "bags": d.n_bags,
+                "positive": d.n_positive,
+                "instances": d.n_instances,
+                "features": d.n_features,
+                "licence": d.licence,
+            }
+            for d in known
+        ]
+    elif options.what == "checks":
+        rows = [{"name": e.name, "summary": e.summary} for e in catalogue.registry.entries.values()]
+    else:
+        rows = [
+            {"name": e.name, "group": e.group, "needs": ", ".join(e.requires) or "-", "summary": e.summary}
+            for e in models.registry.entries.values()
+        ]
+    _show(rows, [table.Column(key, key) for key in rows[0]], options.format)
+    return 0
+
+
+def _advance_data(advance: Callable[[str], None], data: str, _done: int, _total: int, model: str) -> None:
+    advance(f"{model} on {data}")
+
+
+# ---------------------------------------------------------------- input
+
+
+def _models(given: Sequence[str]) -> list[Any]:
+    chosen: list[Any] = []
+    for name in given:
+        if name in ("all", "svm", "deep"):
+            for member in models.names(None if name == "all" else name):
+                try:
+                    models.get(member)
+                except ImportError as error:
+                    print(f"milfast: left out: {error}", file=sys.stderr)
+                else:
+                    chosen.append(member)
+        elif ":" in name:
+            chosen.append(_import(name))
+        else:
+            chosen.append(name)
+    if not chosen:
+        raise ValueError("none of the models can run here")
+    return list(dict.fromkeys(chosen))
+
+
+def _import(path: str) -> Any:
+    module_name, _, attribute = path.partition(":")
+    if "" not in sys.path:
+        sys.path.insert(0, "")  # a model beside the current directory, as with `python -m`
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name != module_name.partition(".")[0]:
+            raise
+        raise ValueError(f"{path}: there is no module {module_name} here or among the installed ones") from None
+    try:
+        return getattr(module, attribute)
+    except AttributeError:
+        raise ValueError(f"{path}: module {module_name} has no {attribute!r}") from None
+
+
+def _read_scores(
+    file: str, scores: str | None, labels: str | None, pos_label: str | None
+) -> tuple[list[float], list[Any]]:
+    with _open(file) as stream:
+        file = "standard input" if file == "-" else file
+        reader = csv.reader(stream)
+        header = next(reader, None)
+        if header is None:
+            raise ValueError(f"{file} is empty")
+        score_at = _column(file, header, scores, ("score", "scores", "prediction"), "--scores")
+        label_at = _column(file, header, labels, ("label", "labels", "target", "y"), "--labels")
+        found: tuple[list[float], list[Any]] = ([], [])
+        for row in reader:
+            if not row:
+                continue
+            place = f"{file}, line {reader.line_num}"
+            if len(row) <= max(score_at, label_at):
+                raise ValueError(f"{place}: {len(row)} cells where the header has {len(header)}")
+            try:
+                found[0].append(float(row[score_at]))
+            except ValueError:
+                raise ValueError(f"{place}: {row[score_at]!r} in column {header[score_at]!r} is not a number") from None
+            label = row[label_at].strip()
+            if pos_label is not None:
+                found[1].append(label)
+                continue
+            try:
+                found[1].append(float(label))
+            except ValueError:
+                raise ValueError(
+                    f"{place}: {label!r} in column {header[label_at]!r} is not 0, 1 or -1: "
+                    "say which label is positive with --pos-label"
+                ) from None
+    if not found[0]:
+        raise ValueError(f"{file} has a header but no rows")
+    return found
+
+
+def _column(file: str, header: Sequence[str], wanted: str | None, usual: Sequence[str], flag: str) -> int:
+    names = [name.strip() for name in header]
+    for name in usual if wanted is None else (wanted,):
+        if name in names:
+            return names.index(name)
+    missing = " or ".join(usual) if wanted is None else repr(wanted)
+    raise ValueError(f"{file} has no column {missing}; it has {', '.join(names)}: name one with {flag}")
+
+
+@contextmanager
+def _open(file: str) -> Iterator[TextIO]:
+    if file == "-":
+        yield sys.stdin
+    elif file.endswith(".gz"):
+        with gzip.open(file, "rt", encoding="utf-8-sig", newline="") as stream:
+            yield stream
+    else:
+        with open(file, encoding="utf-8-sig", newline="") as stream:
+            yield stream
+
+
+# ---------------------------------------------------------------- output
+
+
+def _console(stream: TextIO) -> Console:
+    from rich.console import Console
+
+    return Console(file=stream, width=None if stream.isatty() else WIDE, soft_wrap=False)
+
+
+def _show(rows: Sequence[dict[str, Any]], columns: Sequence[table.Column], form: table.Format) -> None:
+    if form == "table":
+        _console(sys.stdout).print(table.rich_table(rows, columns))
+    elif form == "markdown":
+        print(table.markdown(rows, columns))
+    elif form == "csv":
+        print(table.as_csv(rows))
+    else:
+        print(table.as_json(rows))
+
+
+@contextmanager
+def _progress(what: str, total: int) -> Iterator[Callable[[str], None]]:
+    """A bar with the time left on standard error, where that is a terminal."""
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=_console(sys.stderr),
+        transient=True,
+        disable=not sys.stderr.isatty(),
+    )
+    with bar:
+        task = bar.add_task(what, total=total)
+
+        def advance(text: str) -> None:
+            bar.update(task, advance=1, description=f"{what}: {text}")
+
+        yield advance

@@ -1,0 +1,1 @@
+"""Deep models, one file each; a file belongs to the registry when it assigns NAME."""

@@ -1,0 +1,1 @@
+"""Support vector machines for bags, one file a model."""

@@ -1,0 +1,123 @@
+"""Registries read from the files of a package: adding an entry is adding a file."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import importlib
+import importlib.util
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One file of a registry.
+
+    Attributes
+    ----------
+    name : str
+        Value of ``NAME`` in the file.
+    summary : str
+        First line of the file's docstring.
+    group : str
+        Last part of the package the file lives in.
+    module : str
+        Full name of the module.
+    requires : tuple of str
+        Value of ``REQUIRES`` in the file: distributions beyond the base install.
+    """
+
+    name: str
+    summary: str
+    group: str
+    module: str
+    requires: tuple[str, ...] = ()
+
+    def load(self) -> ModuleType:
+        """Import the file.
+
+        Raises
+        ------
+        ImportError
+            When a distribution it needs is missing; the message says how to install it.
+        """
+        for distribution in self.requires:
+            if importlib.util.find_spec(distribution) is None:
+                raise ImportError(
+                    f"{self.name} needs {distribution}, which is not installed: pip install 'milfast[{distribution}]'"
+                )
+        return importlib.import_module(self.module)
+
+
+class Registry:
+    """Named entries found in the files of some packages, without importing them.
+
+    A file belongs to the registry when it assigns a string to ``NAME`` at its top level.
+
+    Parameters
+    ----------
+    noun : str
+        What an entry is called in messages.
+    packages : str
+        Packages to read.
+    """
+
+    def __init__(self, noun: str, *packages: str) -> None:
+        self.noun = noun
+        self.packages = packages
+
+    @cached_property
+    def entries(self) -> dict[str, Entry]:
+        """Entries by name, in the order of packages and file names."""
+        found: dict[str, Entry] = {}
+        for package in self.packages:
+            for path in sorted(files(package).iterdir(), key=lambda p: p.name):
+                if path.name.endswith(".py"):
+                    entry = _read(path.read_text(encoding="utf-8"), f"{package}.{path.name.removesuffix('.py')}")
+                    if entry is not None:
+                        if entry.name in found:
+                            raise ValueError(f"{entry.module} and {found[entry.name].module} share a name")
+                        found[entry.name] = entry
+        return found
+
+    def names(self) -> list[str]:
+        """Names of all entries."""
+        return list(self.entries)
+
+    def __getitem__(self, name: str) -> Entry:
+        try:
+            return self.entries[name]
+        except KeyError:
+            lower = difflib.get_close_matches(name.lower(), {n.lower() for n in self.names()}, n=2)
+            near = [known for known in self.names() if known.lower() in lower]
+            hint = f"did you mean {' or '.join(near)}? " if near else ""
+            raise ValueError(f"there is no {self.noun} {name!r}: {hint}known are {', '.join(self.names())}") from None
+
+
+def _read(source: str, module: str) -> Entry | None:
+    """Read an entry's constants from the syntax tree, so that listing a model does not import torch."""
+    tree = ast.parse(source, filename=module)
+    constants: dict[str, object] = {}
+    for node in tree.body:
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        for target in targets:
+            if isinstance(target, ast.Name) and target.id in ("NAME", "REQUIRES"):
+                value = getattr(node, "value", None)
+                try:
+                    constants[target.id] = ast.literal_eval(value) if isinstance(value, ast.AST) else None
+                except ValueError:
+                    raise ValueError(f"{target.id} in {module} must be written out: it is read, not run") from None
+    name = constants.get("NAME")
+    if not isinstance(name, str):
+        return None
+    requires = constants.get("REQUIRES", ())
+    if not isinstance(requires, tuple):
+        raise ValueError(f"REQUIRES in {module} must be a tuple of distributions; got {requires!r}")
+    summary = (ast.get_docstring(tree) or "").split("\n", 1)[0].rstrip(".")
+    return Entry(name, summary, module.split(".")[-2], module, requires)

@@ -1,0 +1,182 @@
+"""Rows of plain values as a table for a terminal, or as Markdown, CSV or JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.table import Table
+
+Row: TypeAlias = dict[str, Any]
+Format: TypeAlias = Literal["table", "markdown", "csv", "json"]
+
+FORMATS: tuple[Format, ...] = ("table", "markdown", "csv", "json")
+
+STYLES = {"pass": "green", "fail": "bold red", "inconclusive": "yellow", "not-learned": "magenta"}
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column for people.
+
+    Attributes
+    ----------
+    title : str
+        Its heading.
+    key : str
+        The value of a row it shows.
+    bounds : bool
+        Whether to show the row's ``key_low`` and ``key_high`` beside it.
+    """
+
+    title: str
+    key: str
+    bounds: bool = False
+
+    def text(self, row: Row) -> str:
+        """What stands in a cell.
+
+        Parameters
+        ----------
+        row : dict
+
+        Returns
+        -------
+        str
+        """
+        value = row[self.key]
+        if not isinstance(value, float) and value is not None:
+            return str(value)
+        if not self.bounds:
+            return _number(value)
+        return f"{_number(value)} [{_number(row[f'{self.key}_low'])}, {_number(row[f'{self.key}_high'])}]"
+
+
+CHECK_COLUMNS = (
+    Column("model", "model"),
+    Column("check", "check"),
+    Column("recipe", "recipe"),
+    Column("train AUC", "train_auc"),
+    Column("fresh AUC", "fresh_auc", bounds=True),
+    Column("shifted AUC", "test_auc", bounds=True),
+    Column("oracle", "oracle_auc"),
+    Column("size only", "size_auc"),
+    Column("verdict", "verdict"),
+    Column("paper's rule", "paper_verdict"),
+)
+
+EVALUATION_COLUMNS = (
+    Column("model", "model"),
+    Column("data", "data"),
+    Column("AUC", "auc", bounds=True),
+    Column("SD over folds", "fold_sd"),
+    Column("folds", "folds"),
+    Column("repeats", "repeats"),
+)
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
+
+
+def rich_table(rows: Sequence[Row], columns: Sequence[Column], *, title: str | None = None) -> Table:
+    """A table for a terminal; rows of one model stand together and verdicts have colours.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+    columns : sequence of Column
+    title : str, optional
+
+    Returns
+    -------
+    rich.table.Table
+    """
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
+    for column in columns:
+        figures = all(isinstance(row[column.key], (int, float)) for row in rows)
+        # where the terminal is narrow, bounds go below their estimate and a summary is folded; names are not torn apart
+        foldable = column.bounds or column.key in ("summary", "licence")
+        table.add_column(column.title, justify="right" if figures else "left", no_wrap=not foldable)
+    for row, following in zip(rows, [*rows[1:], None], strict=True):
+        last = following is not None and row.get("model") != following.get("model")
+        cells = [Text(column.text(row), style=STYLES.get(column.text(row), "")) for column in columns]
+        table.add_row(*cells, end_section=last)
+    return table
+
+
+def markdown(rows: Sequence[Row], columns: Sequence[Column]) -> str:
+    """A Markdown table.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+    columns : sequence of Column
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from milfast.report.table import Column, markdown
+    >>> print(markdown([{"model": "NSK", "auc": 0.95}], [Column("model", "model"), Column("AUC", "auc")]))
+    | model | AUC |
+    |---|---|
+    | NSK | 0.950 |
+    """
+    lines = [
+        "| " + " | ".join(column.title for column in columns) + " |",
+        "|" + "---|" * len(columns),
+        *("| " + " | ".join(column.text(row).replace("|", "\\|") for column in columns) + " |" for row in rows),
+    ]
+    return "\n".join(lines)
+
+
+def as_csv(rows: Sequence[Row]) -> str:
+    """All values of the rows, full precision, as CSV.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        With the same keys.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from milfast.report.table import as_csv
+    >>> as_csv([{"model": "NSK", "auc": 0.95}]).splitlines()
+    ['model,auc', 'NSK,0.95']
+    """
+    text = io.StringIO()
+    writer = csv.DictWriter(text, fieldnames=list(rows[0]) if rows else [], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue().rstrip("\n")
+
+
+def as_json(rows: Sequence[Row]) -> str:
+    """All values of the rows, full precision, as a JSON list of flat objects.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+
+    Returns
+    -------
+    str
+    """
+    return json.dumps(list(rows), indent=2, allow_nan=False)

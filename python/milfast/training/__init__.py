@@ -1,0 +1,1 @@
+"""Training on ragged bags: segment operations and the loop; needs torch."""

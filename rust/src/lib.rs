@@ -1,0 +1,18 @@
+//! The kernels of milfast.
+//!
+//! Apart from [`python`], nothing here knows Python: functions take slices and return values or an [`error::Error`].
+//! They promise: counts are exact integers; the same seed gives the same bits for any number of threads and on any
+//! dispatch path; no input makes them panic; long work can be interrupted.
+
+pub mod auc;
+pub mod bags;
+pub mod delong;
+pub mod error;
+pub mod gram;
+pub mod labels;
+pub mod parallel;
+#[cfg(feature = "python")]
+mod python;
+pub mod rng;
+pub mod sampling;
+pub mod simd;

@@ -1,0 +1,187 @@
+//! The one thread pool: its size, when it is used, what a fork does to it, and how work is interrupted.
+//!
+//! Kernels hand over a list of tasks and get the results in the order of the tasks, so nothing depends on the number of
+//! threads. A process forked from one that had started the pool inherits its locks but not its threads; there the
+//! kernels run on the calling thread alone until [`set_threads`] is called in that process.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, RwLock};
+
+use rayon::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+use crate::error::{Error, Result};
+
+/// Environment variable that sets the number of threads.
+pub const THREADS_VARIABLE: &str = "MILFAST_NUM_THREADS";
+
+/// Asks running work to stop; looked at between tasks.
+#[derive(Debug, Default)]
+pub struct Interrupt(AtomicBool);
+
+impl Interrupt {
+    /// Ask the work to stop.
+    pub fn raise(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// An error if the work should stop.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`] after [`Interrupt::raise`].
+    pub fn check(&self) -> Result<()> {
+        if self.0.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
+    }
+}
+
+struct Pool {
+    process: u32,
+    threads: usize,
+    workers: Arc<ThreadPool>,
+}
+
+/// 0 stands for "not set": the environment variable, else all processors this process may use.
+static REQUESTED: AtomicUsize = AtomicUsize::new(0);
+/// Process in which the number of threads was last set by hand.
+static SET_IN: AtomicU32 = AtomicU32::new(0);
+/// Process that first started the pool.
+static STARTED_IN: AtomicU32 = AtomicU32::new(0);
+static POOL: RwLock<Option<Pool>> = RwLock::new(None);
+
+/// Number of threads that kernels may use.
+///
+/// # Errors
+/// [`Error::Range`] when `MILFAST_NUM_THREADS` is not a positive integer.
+pub fn threads() -> Result<usize> {
+    static DEFAULT: OnceLock<Result<usize>> = OnceLock::new();
+    match REQUESTED.load(Ordering::Relaxed) {
+        0 => DEFAULT.get_or_init(default_threads).clone(),
+        n => Ok(n),
+    }
+}
+
+fn default_threads() -> Result<usize> {
+    match std::env::var(THREADS_VARIABLE) {
+        Ok(text) => match text.trim().parse::<usize>() {
+            Ok(n) if n > 0 => Ok(n),
+            _ => Err(Error::Range(format!("{THREADS_VARIABLE} must be a positive integer; it is {text:?}"))),
+        },
+        Err(_) => Ok(std::thread::available_parallelism().map_or(1, usize::from)),
+    }
+}
+
+/// Set the number of threads.
+///
+/// # Errors
+/// [`Error::Range`] when `n` is 0.
+pub fn set_threads(n: usize) -> Result<()> {
+    if n == 0 {
+        return Err(Error::Range("n must be at least 1; got 0".to_owned()));
+    }
+    REQUESTED.store(n, Ordering::Relaxed);
+    SET_IN.store(std::process::id(), Ordering::Relaxed);
+    Ok(())
+}
+
+/// The pool, or nothing where work should stay on the calling thread.
+fn pool() -> Result<Option<Arc<ThreadPool>>> {
+    let wanted = threads()?;
+    if wanted == 1 {
+        return Ok(None);
+    }
+    let here = std::process::id();
+    let started_in = STARTED_IN.load(Ordering::Relaxed);
+    if started_in != 0 && started_in != here && SET_IN.load(Ordering::Relaxed) != here {
+        return Ok(None);
+    }
+    // A lock held while the process forked stays locked for ever in the child, hence try_ and the way around it.
+    if let Ok(current) = POOL.try_read()
+        && let Some(pool) = current.as_ref()
+        && pool.process == here
+        && pool.threads == wanted
+    {
+        return Ok(Some(Arc::clone(&pool.workers)));
+    }
+    let Ok(mut current) = POOL.try_write() else { return Ok(None) };
+    let Ok(workers) = ThreadPoolBuilder::new().num_threads(wanted).thread_name(|i| format!("milfast-{i}")).build()
+    else {
+        return Ok(None); // no more threads to be had: the calling thread does the work
+    };
+    let workers = Arc::new(workers);
+    let old = current.replace(Pool { process: here, threads: wanted, workers: Arc::clone(&workers) });
+    STARTED_IN.store(here, Ordering::Relaxed);
+    if let Some(old) = old
+        && old.process != here
+    {
+        std::mem::forget(old); // its threads live in another process: dropping it would wait for them
+    }
+    Ok(Some(workers))
+}
+
+/// Apply `task` to every item and return the results in order; on the pool if `large`, else on the calling thread.
+///
+/// # Errors
+/// [`Error::Interrupted`] when interrupted between two items, the error of a task, or that of [`threads`].
+pub fn map<T, R, F>(items: Vec<T>, large: bool, interrupt: &Interrupt, task: F) -> Result<Vec<R>>
+where
+    T: Send,
+    R: Send,
+    F: Fn(T) -> Result<R> + Sync + Send,
+{
+    let step = |item| {
+        interrupt.check()?;
+        task(item)
+    };
+    match if large && items.len() > 1 { pool()? } else { None } {
+        Some(pool) => pool.install(|| items.into_par_iter().map(step).collect()),
+        None => items.into_iter().map(step).collect(),
+    }
+}
+
+/// Cut `out` at `cuts` (ascending, from 0 to `out.len()`) and let `task(i, piece)` fill piece `i`, as in [`map`].
+///
+/// # Errors
+/// As [`map`].
+pub fn fill<T, F>(out: &mut [T], cuts: &[usize], large: bool, interrupt: &Interrupt, task: F) -> Result<()>
+where
+    T: Send,
+    F: Fn(usize, &mut [T]) -> Result<()> + Sync + Send,
+{
+    let mut pieces = Vec::with_capacity(cuts.len());
+    let mut rest = out;
+    for (i, window) in cuts.windows(2).enumerate() {
+        let (piece, tail) = rest.split_at_mut(window[1] - window[0]);
+        pieces.push((i, piece));
+        rest = tail;
+    }
+    map(pieces, large, interrupt, |(i, piece)| task(i, piece)).map(|_: Vec<()>| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_keep_the_order_of_the_tasks() {
+        let squares = map((0..1000u64).collect(), true, &Interrupt::default(), |i| Ok(i * i)).unwrap();
+        assert!(squares.iter().enumerate().all(|(i, &s)| s == (i as u64).pow(2)));
+    }
+
+    #[test]
+    fn an_interrupt_stops_the_work() {
+        let interrupt = Interrupt::default();
+        interrupt.raise();
+        assert_eq!(map(vec![1, 2], false, &interrupt, Ok), Err(Error::Interrupted));
+    }
+
+    #[test]
+    fn pieces_are_cut_where_asked() {
+        let mut out = [0usize; 6];
+        fill(&mut out, &[0, 2, 2, 6], true, &Interrupt::default(), |i, piece| {
+            piece.fill(i + 1);
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(out, [1, 1, 3, 3, 3, 3]);
+    }
+}

@@ -1,0 +1,449 @@
+//! Arguments from Python: borrowed without a copy where they already have the right form, converted once where not.
+
+use numpy::{Element, PyArray2, PyArrayDyn, PyReadonlyArrayDyn, PyUntypedArray, PyUntypedArrayMethods, prelude::*};
+use pyo3::PyTypeInfo;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{IntoPyDict, PyBytes, PyList, PyString};
+
+use crate::auc;
+use crate::error::{Error, Result};
+use crate::labels;
+
+/// Values in row-major order.
+pub(crate) enum Flat<'py, T: Element> {
+    /// The array of the caller, or a copy of it where it is strided or not aligned.
+    Borrowed(PyReadonlyArrayDyn<'py, T>),
+    /// Values of another dtype, converted.
+    Owned(Vec<T>),
+}
+
+impl<'py, T: Element + Copy> Flat<'py, T> {
+    fn of(array: &Bound<'py, PyArrayDyn<T>>) -> PyResult<Self> {
+        let read = |array: &Bound<'py, PyArrayDyn<T>>| {
+            array.try_readonly().map_err(|error| PyValueError::new_err(error.to_string()))
+        };
+        let view = read(array)?;
+        // There is no slice of an array that is not aligned (a field of a packed record, say).
+        if array.is_c_contiguous() && view.as_slice().is_ok() {
+            return Ok(Self::Borrowed(view));
+        }
+        let copy = array.call_method1("copy", ("C",))?.cast_into::<PyArrayDyn<T>>()?;
+        Ok(Self::Borrowed(read(&copy)?))
+    }
+
+    /// The values.
+    pub(crate) fn slice(&self) -> &[T] {
+        match self {
+            Self::Borrowed(array) => array.as_slice().unwrap_or_default(), // `of` saw that there is a slice
+            Self::Owned(values) => values,
+        }
+    }
+}
+
+/// The array itself where it needs no look by numpy: one of exactly this dtype and no subclass.
+fn plain<'a, 'py, T: Element>(object: &'a Bound<'py, PyAny>) -> Option<&'a Bound<'py, PyArrayDyn<T>>> {
+    if object.get_type().is(PyUntypedArray::type_object(object.py())) { object.cast().ok() } else { None }
+}
+
+/// Whether a value stands for "not known": None, pandas' NA or NaN.
+fn is_missing(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(value.is_none() || value.get_type().name()? == "NAType" || value.extract::<f64>().is_ok_and(f64::is_nan))
+}
+
+fn missing(name: &str, position: usize) -> PyErr {
+    PyValueError::new_err(format!("{name}[{position}] is missing: drop or impute it first"))
+}
+
+/// The object itself, or what `detach` makes of a tensor; tensors off the CPU and masked values are refused.
+fn on_host<'py>(object: &Bound<'py, PyAny>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    if let Ok(device) = object.getattr("device")
+        && let Ok(kind) = device.getattr("type")
+        && kind.extract::<String>().is_ok_and(|kind| kind != "cpu")
+    {
+        return Err(PyTypeError::new_err(format!("{name} lives on {device}: call .cpu() first")));
+    }
+    if object.is_instance_of::<PyUntypedArray>()
+        && object.py().import("numpy.ma")?.call_method1("is_masked", (object,))?.is_truthy()?
+    {
+        return Err(PyValueError::new_err(format!("{name} has masked values: drop or impute them first")));
+    }
+    if object.hasattr("detach")? { object.call_method0("detach") } else { Ok(object.clone()) }
+}
+
+/// What numpy makes of `object`; dtypes without an order are refused.
+fn numeric<'py>(object: &Bound<'py, PyAny>, name: &str) -> PyResult<Bound<'py, PyUntypedArray>> {
+    let py = object.py();
+    let source = on_host(object, name)?;
+    let asarray = py.import("numpy")?.getattr("asarray")?;
+    let mut array = asarray.call1((&source,)).map_err(|error| {
+        PyTypeError::new_err(format!("{name} cannot be read as a numeric array ({error}): convert it to numpy first"))
+    })?;
+    if kind_of(&array)? == 'O' {
+        // Nullable pandas columns arrive as objects; their Python values have a plain dtype if none is missing.
+        let values = array.call_method0("tolist")?;
+        if let Ok(plain) = asarray.call1((&values,)) {
+            array = plain;
+        }
+        if kind_of(&array)? == 'O'
+            && let Ok(values) = values.cast::<PyList>()
+        {
+            for (i, value) in values.iter().enumerate() {
+                if is_missing(&value)? {
+                    return Err(missing(name, i));
+                }
+            }
+        }
+    }
+    let (kind, size) = (kind_of(&array)?, array.getattr("dtype")?.getattr("itemsize")?.extract::<usize>()?);
+    let wanted = match (kind, size) {
+        ('b', _) => "bool",
+        ('i', _) => "int64",
+        ('u', _) => "uint64",
+        ('f', 2 | 4) => "float32",
+        ('f', 8) => "float64",
+        ('f', _) => {
+            return Err(PyTypeError::new_err(format!(
+                "{name} has dtype {}, which is wider than float64: convert it with .astype(float)",
+                array.getattr("dtype")?
+            )));
+        }
+        _ => {
+            return Err(PyTypeError::new_err(format!(
+                "{name} must hold real numbers; got {} of dtype {}",
+                object.get_type().name()?,
+                array.getattr("dtype")?
+            )));
+        }
+    };
+    let converted = array.call_method("astype", (wanted,), Some(&[("copy", false)].into_py_dict(py)?))?;
+    Ok(converted.cast_into::<PyUntypedArray>()?)
+}
+
+fn kind_of(array: &Bound<'_, PyAny>) -> PyResult<char> {
+    array.getattr("dtype")?.getattr("kind")?.extract()
+}
+
+fn one_dimensional(array: &Bound<'_, PyUntypedArray>, name: &str) -> PyResult<()> {
+    if array.ndim() == 1 {
+        return Ok(());
+    }
+    let advice = if array.ndim() == 2 { ": pass one column, such as x[:, 1]" } else { "" };
+    Err(PyValueError::new_err(format!("{name} must be one-dimensional; got shape {:?}{advice}", array.shape())))
+}
+
+/// Scores of any ordered dtype.
+pub(crate) enum Scores<'py> {
+    F64(Flat<'py, f64>),
+    F32(Flat<'py, f32>),
+    I64(Flat<'py, i64>),
+    U64(Flat<'py, u64>),
+}
+
+/// Run `$body` with `$slice` bound to the scores as a slice of their own type.
+macro_rules! with_scores {
+    ($scores:expr, |$slice:ident| $body:expr) => {
+        match &$scores {
+            Scores::F64(flat) => {
+                let $slice = flat.slice();
+                $body
+            }
+            Scores::F32(flat) => {
+                let $slice = flat.slice();
+                $body
+            }
+            Scores::I64(flat) => {
+                let $slice = flat.slice();
+                $body
+            }
+            Scores::U64(flat) => {
+                let $slice = flat.slice();
+                $body
+            }
+        }
+    };
+}
+pub(crate) use with_scores;
+
+impl<'py> Scores<'py> {
+    /// One-dimensional scores.
+    pub(crate) fn of(object: &Bound<'py, PyAny>, name: &str) -> PyResult<Self> {
+        if let Some(array) = plain::<f64>(object)
+            && array.ndim() == 1
+        {
+            return Ok(Self::F64(Flat::of(array)?));
+        }
+        if let Some(array) = plain::<f32>(object)
+            && array.ndim() == 1
+        {
+            return Ok(Self::F32(Flat::of(array)?));
+        }
+        let array = numeric(object, name)?;
+        one_dimensional(&array, name)?;
+        Self::flat(&array)
+    }
+
+    /// Two-dimensional scores and their shape.
+    pub(crate) fn matrix(object: &Bound<'py, PyAny>, name: &str) -> PyResult<(Self, usize, usize)> {
+        let array = numeric(object, name)?;
+        let &[rows, columns] = array.shape() else {
+            return Err(PyValueError::new_err(format!(
+                "{name} must have shape (rows, scores of a row); got shape {:?}",
+                array.shape()
+            )));
+        };
+        Ok((Self::flat(&array)?, rows, columns))
+    }
+
+    fn flat(array: &Bound<'py, PyUntypedArray>) -> PyResult<Self> {
+        if let Ok(array) = array.cast::<PyArrayDyn<f64>>() {
+            return Ok(Self::F64(Flat::of(array)?));
+        }
+        if let Ok(array) = array.cast::<PyArrayDyn<f32>>() {
+            return Ok(Self::F32(Flat::of(array)?));
+        }
+        if let Ok(array) = array.cast::<PyArrayDyn<i64>>() {
+            return Ok(Self::I64(Flat::of(array)?));
+        }
+        if let Ok(array) = array.cast::<PyArrayDyn<u64>>() {
+            return Ok(Self::U64(Flat::of(array)?));
+        }
+        let array = array.cast::<PyArrayDyn<bool>>()?;
+        Ok(Self::U64(Flat::Owned(array.readonly().as_array().iter().map(|&b| u64::from(b)).collect())))
+    }
+
+    /// The values in float64, rounded where integers are too long for it.
+    pub(crate) fn into_f64(self) -> Flat<'py, f64> {
+        match self {
+            Self::F64(flat) => flat,
+            Self::F32(flat) => Flat::Owned(flat.slice().iter().map(|&v| f64::from(v)).collect()),
+            Self::I64(flat) => Flat::Owned(flat.slice().iter().map(|&v| v as f64).collect()),
+            Self::U64(flat) => Flat::Owned(flat.slice().iter().map(|&v| v as f64).collect()),
+        }
+    }
+
+    /// Number of scores.
+    pub(crate) fn len(&self) -> usize {
+        with_scores!(self, |scores| scores.len())
+    }
+
+    /// The error, with a hint where labels were handed over as scores.
+    fn hint_swapped(&self, error: Error) -> Error {
+        with_scores!(self, |scores| auc::hint_swapped(error, scores))
+    }
+}
+
+/// Labels, in one of the two forms that kernels take.
+pub(crate) enum Labels<'py> {
+    Bool(Flat<'py, bool>),
+    I64(Flat<'py, i64>),
+}
+
+/// Run `$body` with `$slice` bound to the labels as a slice of their own type.
+macro_rules! with_labels {
+    ($labels:expr, |$slice:ident| $body:expr) => {
+        match &$labels {
+            Labels::Bool(flat) => {
+                let $slice = flat.slice();
+                $body
+            }
+            Labels::I64(flat) => {
+                let $slice = flat.slice();
+                $body
+            }
+        }
+    };
+}
+pub(crate) use with_labels;
+
+impl<'py> Labels<'py> {
+    /// Labels of any number of dimensions, row-major, and their shape.
+    pub(crate) fn of(
+        object: &Bound<'py, PyAny>,
+        pos_label: Option<&Bound<'py, PyAny>>,
+        scores: Option<&Scores<'py>>,
+    ) -> PyResult<(Self, Vec<usize>)> {
+        if let Some(pos_label) = pos_label {
+            return Self::equal_to(object, pos_label);
+        }
+        if let Some(array) = plain::<i64>(object) {
+            return Ok((Self::I64(Flat::of(array)?), array.shape().to_vec()));
+        }
+        if let Some(array) = plain::<bool>(object) {
+            return Ok((Self::Bool(Flat::of(array)?), array.shape().to_vec()));
+        }
+        if let Some(strings) = strings(object)? {
+            return Err(PyValueError::new_err(format!(
+                "labels hold strings ({strings}): say which one is positive with pos_label"
+            )));
+        }
+        let array = numeric(object, "labels")?;
+        let shape = array.shape().to_vec();
+        if let Ok(array) = array.cast::<PyArrayDyn<i64>>() {
+            return Ok((Self::I64(Flat::of(array)?), shape));
+        }
+        if let Ok(array) = array.cast::<PyArrayDyn<bool>>() {
+            return Ok((Self::Bool(Flat::of(array)?), shape));
+        }
+        let decided = match Scores::flat(&array)? {
+            Scores::U64(values) => labels::binary(values.slice()),
+            Scores::F32(values) => labels::binary(values.slice()),
+            Scores::F64(values) => labels::binary(values.slice()),
+            Scores::I64(values) => labels::binary(values.slice()),
+        };
+        let decided = decided.map_err(|error| match scores {
+            Some(scores) => scores.hint_swapped(error),
+            None => error,
+        })?;
+        Ok((Self::Bool(Flat::Owned(decided)), shape))
+    }
+
+    /// One-dimensional labels that go with scores.
+    pub(crate) fn beside(
+        scores: &Scores<'py>,
+        object: &Bound<'py, PyAny>,
+        pos_label: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Self> {
+        let (labels, shape) = Self::of(object, pos_label, Some(scores))?;
+        if shape.len() == 1 {
+            Ok(labels)
+        } else {
+            Err(PyValueError::new_err(format!("labels must be one-dimensional; got shape {shape:?}")))
+        }
+    }
+
+    /// True where a label equals `pos_label`; the other labels must all be the same.
+    fn equal_to(object: &Bound<'py, PyAny>, pos_label: &Bound<'py, PyAny>) -> PyResult<(Self, Vec<usize>)> {
+        if pos_label.hasattr("__len__")? && !is_text(pos_label) {
+            return Err(PyTypeError::new_err(format!("pos_label must be one label; got {}", pos_label.repr()?)));
+        }
+        let array = object.py().import("numpy")?.call_method1("asarray", (on_host(object, "labels")?,))?;
+        let shape: Vec<usize> = array.getattr("shape")?.extract()?;
+        let equal = array.call_method1("__eq__", (pos_label,))?;
+        let Ok(equal) = equal.cast::<PyArrayDyn<bool>>() else {
+            return Err(PyTypeError::new_err(format!(
+                "pos_label {} cannot be compared with labels of dtype {}",
+                pos_label.repr()?,
+                array.getattr("dtype")?
+            )));
+        };
+        let positive = Flat::of(equal)?;
+        let mut first: Option<Bound<'py, PyAny>> = None;
+        let values = array.call_method0("ravel")?.call_method0("tolist")?;
+        for (i, value) in values.try_iter()?.enumerate() {
+            let value = value?;
+            if positive.slice().get(i) == Some(&true) {
+                continue;
+            }
+            if is_missing(&value)? {
+                return Err(missing("labels", i));
+            }
+            match &first {
+                None => first = Some(value),
+                Some(first) if value.eq(first)? => {}
+                Some(first) => {
+                    return Err(PyValueError::new_err(format!(
+                        "labels beside pos_label={} must all be the same, but hold {} and, at position {i}, {}",
+                        pos_label.repr()?,
+                        first.repr()?,
+                        value.repr()?
+                    )));
+                }
+            }
+        }
+        Ok((Self::Bool(positive), shape))
+    }
+}
+
+fn is_text(value: &Bound<'_, PyAny>) -> bool {
+    value.is_instance_of::<PyString>() || value.is_instance_of::<PyBytes>()
+}
+
+/// Up to two different strings among the labels, quoted.
+fn strings(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+    let array = object.py().import("numpy")?.call_method1("asarray", (object,));
+    let Ok(array) = array else { return Ok(None) };
+    if !matches!(kind_of(&array)?, 'U' | 'S' | 'T' | 'O') {
+        return Ok(None);
+    }
+    let mut seen: Vec<String> = Vec::new();
+    for value in array.call_method0("ravel")?.call_method0("tolist")?.try_iter()? {
+        let value = value?;
+        if !is_text(&value) {
+            return Ok(None);
+        }
+        let text = value.repr()?.to_string();
+        if !seen.contains(&text) {
+            seen.push(text);
+        }
+        if seen.len() == 2 {
+            break;
+        }
+    }
+    Ok((!seen.is_empty()).then(|| seen.join(", ")))
+}
+
+/// A matrix of float32 or float64.
+pub(crate) enum Matrix<'py> {
+    F64(Flat<'py, f64>),
+    F32(Flat<'py, f32>),
+}
+
+impl<'py> Matrix<'py> {
+    /// A matrix and its shape; whatever is not float32 becomes float64.
+    pub(crate) fn of(object: &Bound<'py, PyAny>, name: &str) -> PyResult<(Self, [usize; 2])> {
+        let (values, rows, columns) = Scores::matrix(object, name)?;
+        if columns == 0 {
+            return Err(PyValueError::new_err(format!("{name} must have at least one column")));
+        }
+        let shape = [rows, columns];
+        let values = match values {
+            Scores::F32(flat) => Self::F32(flat),
+            other => Self::F64(other.into_f64()),
+        };
+        Ok((values, shape))
+    }
+
+    /// The same values in float64.
+    pub(crate) fn into_f64(self) -> Flat<'py, f64> {
+        match self {
+            Self::F64(flat) => flat,
+            Self::F32(flat) => Flat::Owned(flat.slice().iter().map(|&v| f64::from(v)).collect()),
+        }
+    }
+}
+
+/// Offsets of bags.
+pub(crate) fn offset_array<'py>(object: &Bound<'py, PyAny>, name: &str) -> PyResult<Flat<'py, i64>> {
+    match Scores::of(object, name)? {
+        Scores::I64(flat) => Ok(flat),
+        _ => Err(PyTypeError::new_err(format!("{name} must be int64"))),
+    }
+}
+
+/// Counts, one a distinct score.
+pub(crate) fn counts(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Vec<u64>> {
+    match Scores::of(object, name)? {
+        Scores::U64(flat) => Ok(flat.slice().to_vec()),
+        Scores::I64(flat) => {
+            let counts: Result<Vec<u64>> = flat
+                .slice()
+                .iter()
+                .enumerate()
+                .map(|(i, &c)| {
+                    u64::try_from(c)
+                        .map_err(|_| Error::Range(format!("{name}[{i}] is {c}: counts must not be negative")))
+                })
+                .collect();
+            Ok(counts?)
+        }
+        Scores::F64(flat) if flat.slice().is_empty() => Ok(Vec::new()),
+        Scores::F64(_) | Scores::F32(_) => Err(PyTypeError::new_err(format!("{name} must be integers"))),
+    }
+}
+
+/// A new matrix, not yet filled. numpy raises MemoryError where there is no room.
+pub(crate) fn new_matrix<T: Element>(py: Python<'_>, rows: usize, columns: usize) -> PyResult<Bound<'_, PyArray2<T>>> {
+    let array = py.import("numpy")?.call_method1("empty", ((rows, columns), numpy::dtype::<T>(py)))?;
+    Ok(array.cast_into::<PyArray2<T>>()?)
+}

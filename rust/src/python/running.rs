@@ -1,0 +1,61 @@
+//! How a kernel runs under Python: without the GIL, and stopping on Ctrl-C.
+
+use std::panic::resume_unwind;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
+use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
+use pyo3::prelude::*;
+
+use crate::error::{Error, Result};
+use crate::parallel::Interrupt;
+
+/// How often the calling thread looks for Ctrl-C.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// The one place where errors of kernels become Python exceptions.
+impl From<Error> for PyErr {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Interrupted => PyKeyboardInterrupt::new_err(()),
+            error => PyValueError::new_err(error.to_string()),
+        }
+    }
+}
+
+/// Run work that may take long: it gets a thread of its own while this one looks for Ctrl-C.
+pub(crate) fn interruptible<R: Send>(
+    py: Python<'_>,
+    long: bool,
+    work: impl FnOnce(&Interrupt) -> Result<R> + Send,
+) -> PyResult<R> {
+    let interrupt = Interrupt::default();
+    if !long {
+        return Ok(py.detach(|| work(&interrupt))?);
+    }
+    py.detach(|| {
+        thread::scope(|scope| {
+            let (send, receive) = channel();
+            let interrupt = &interrupt;
+            let worker = scope.spawn(move || {
+                let result = work(interrupt);
+                let _ = send.send(()); // wakes the waiting thread at once; on a panic the closed channel does
+                result
+            });
+            let mut signal = None;
+            while signal.is_none() && receive.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+                #[allow(clippy::redundant_closure_for_method_calls)] // the method alone does not compile
+                if let Err(error) = Python::attach(|py| py.check_signals()) {
+                    interrupt.raise();
+                    signal = Some(error);
+                }
+            }
+            let result = worker.join().unwrap_or_else(|panic| resume_unwind(panic));
+            match signal {
+                Some(signal) => Err(signal),
+                None => Ok(result?),
+            }
+        })
+    })
+}

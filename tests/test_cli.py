@@ -1,0 +1,345 @@
+"""The command line, as a person would use it."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import os
+import pty
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import milfast as mf
+from milfast import cli, models
+from milfast.checks import runner
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RULES = '''
+import numpy as np
+from milfast.checks import get
+
+class Oracle:
+    """Knows the true rule of the presence check."""
+    def fit(self, bags):
+        return self
+    def decision_function(self, bags):
+        return get("presence").recipe("paper").oracle(bags)
+
+class NoPoison:
+    """Takes a bag without poison for positive."""
+    def fit(self, bags):
+        return self
+    def decision_function(self, bags):
+        return np.array([bag.mean(axis=1).min() for bag in bags])
+
+class Broken:
+    def fit(self, bags):
+        raise ValueError("out of coffee")
+    def predict(self, bags):
+        return []
+'''
+
+SMALL = ["--checks", "presence", "--test", "400", "--runs", "1", "--jobs", "1"]
+
+
+@pytest.fixture
+def rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "rules_for_cli.py").write_text(RULES)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return tmp_path
+
+
+def rows_of(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
+    return rows
+
+
+# ---------------------------------------------------------------- check
+
+
+def test_check_exits_with_0_when_all_pass_and_1_when_one_fails(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["check", "rules_for_cli:Oracle", *SMALL]) == 0
+    assert "pass" in capsys.readouterr().out
+    assert cli.main(["check", "rules_for_cli:Oracle", "rules_for_cli:NoPoison", *SMALL]) == 1
+    assert "fail" in capsys.readouterr().out
+    assert cli.main(["check", "rules_for_cli:NoPoison", *SMALL, "--exit-zero"]) == 0
+
+
+def test_check_as_json_is_a_list_of_flat_rows(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cli.main(["check", "rules_for_cli:NoPoison", *SMALL, "--format", "json", "--recipe", "all", "--seed", "3"])
+    rows = rows_of(capsys)
+    assert [row["recipe"] for row in rows] == ["paper", "notebook", "strict"]
+    for row in rows:
+        assert row["model"] == "NoPoison"
+        assert row["verdict"] == row["paper_verdict"] == "fail"
+        assert row["test_auc_low"] <= row["test_auc"] <= row["test_auc_high"] < 0.02  # the Wilson bound of 0 in 200
+        assert all(not isinstance(value, (dict, list)) for value in row.values())
+
+
+def test_the_same_seed_gives_the_same_rows(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    seen = []
+    for seed in ("1", "1", "2"):
+        cli.main(["check", "NSK", *SMALL, "--train", "40", "--format", "json", "--seed", seed])
+        seen.append([{**row, "seconds": 0} for row in rows_of(capsys)])
+    assert seen[0] == seen[1] != seen[2]
+
+
+def test_markdown_and_csv_hold_the_same_table(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cli.main(["check", "rules_for_cli:Oracle", *SMALL, "--format", "markdown"])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("| model | check | recipe |")
+    assert lines[2].startswith("| Oracle | presence | paper |")
+    cli.main(["check", "rules_for_cli:Oracle", *SMALL, "--format", "csv"])
+    [row] = csv.DictReader(io.StringIO(capsys.readouterr().out))
+    assert f"{float(row['oracle_auc']):.3f}" in lines[2]
+
+
+def test_options_reach_the_checks(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cli.main(
+        [
+            "check",
+            "rules_for_cli:NoPoison",
+            *SMALL,
+            "--train",
+            "30",
+            "--pad-to",
+            "25",
+            "--features",
+            "8",
+            "--format",
+            "json",
+        ]
+    )
+    [row] = rows_of(capsys)
+    assert row["n_train"] == 30
+    assert row["size_auc"] == 0.5  # every bag is filled up to 25 instances
+    # along a random direction the poison is no longer a low mean of the features, and the model has nothing to learn
+    cli.main(["check", "rules_for_cli:NoPoison", *SMALL, "--direction", "5", "--format", "json"])
+    [turned] = rows_of(capsys)
+    assert turned["fresh_auc"] != row["fresh_auc"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["check", "nsk"], "did you mean NSK? known are mi-SVM, NSK"),
+        (["check", "mi-nett"], "did you mean MI-Net or mi-Net?"),
+        (["check", "no.such.module:Model"], "there is no module no.such.module"),
+        (["check", "rules_for_cli:Missing"], "has no 'Missing'"),
+        (["check", "NSK", "--checks", "presense"], "did you mean presence"),
+        (["check", "NSK", "--runs", "0"], "n_runs must be an integer of at least 1"),
+        (["check", "NSK", "--train", "2"], "n_train must be an integer of at least 4"),
+        (["check", "NSK", "--level", "2"], "level must lie strictly between 0 and 1"),
+        (["check", "NSK", "--seed", "-1"], "random_state must not be negative"),
+        (["check", "rules_for_cli:Broken", *SMALL], "out of coffee (while checking Broken on presence (paper), run 1)"),
+        (["evaluate", "NSK", "--data", "musk3"], "did you mean"),
+        (["evaluate", "NSK", "--data", "absent.csv"], "absent.csv"),
+        (["auc", "absent.csv"], "absent.csv"),
+    ],
+)
+def test_wrong_use_exits_with_2_and_says_the_way_out(
+    rules: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    assert cli.main(arguments) == 2
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert "Traceback" not in captured.err
+    assert captured.out == ""
+
+
+def test_traceback_lets_the_error_through(rules: Path) -> None:
+    with pytest.raises(ValueError, match="out of coffee"):
+        cli.main(["check", "rules_for_cli:Broken", *SMALL, "--traceback"])
+
+
+def test_ctrl_c_exits_with_130(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runner, "results", interrupted)
+    assert cli.main(["check", "NSK"]) == 130
+    assert "interrupted" in capsys.readouterr().err
+
+
+def test_a_group_leaves_out_what_cannot_run_here(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    real = models.get
+
+    def without_torch(name: str) -> Any:
+        if models.registry[name].requires:
+            raise ImportError(f"{name} needs torch")
+        return real(name)
+
+    monkeypatch.setattr(models, "get", without_torch)
+    cli.main(["check", "all", *SMALL, "--train", "40", "--exit-zero", "--format", "json"])
+    captured = capsys.readouterr()
+    assert {row["model"] for row in json.loads(captured.out)} == set(models.names("svm"))
+    assert "left out: mi-Net needs torch" in captured.err
+
+
+def test_a_model_named_twice_is_checked_once(capsys: pytest.CaptureFixture[str]) -> None:
+    cli.main(["check", "NSK", "NSK", *SMALL, "--train", "40", "--exit-zero", "--format", "json"])
+    assert len(rows_of(capsys)) == 1
+
+
+# ---------------------------------------------------------------- evaluate
+
+
+@pytest.fixture
+def bags_csv(tmp_path: Path) -> Path:
+    bags = mf.sample_bags("presence", 40, recipe="strict", n_features=3, random_state=0)
+    assert bags.labels is not None
+    path = tmp_path / "bags.csv"
+    table = np.column_stack((bags.bag_index + 1, bags.labels[bags.bag_index], bags.instances))
+    np.savetxt(
+        path,
+        table,
+        delimiter=",",
+        header="bag_id,label,f1,f2,f3",
+        comments="",
+        fmt=["%d", "%d", "%.9g", "%.9g", "%.9g"],
+    )
+    return path
+
+
+def test_evaluate_reads_a_file_of_bags(bags_csv: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        cli.main(["evaluate", "svm", "--data", str(bags_csv), "--repeats", "2", "--jobs", "1", "--format", "json"]) == 0
+    )
+    rows = rows_of(capsys)
+    assert [row["model"] for row in rows] == models.names("svm")
+    assert all(
+        row["folds"] == 5 and row["repeats"] == 2 and row["auc_low"] <= row["auc"] <= row["auc_high"] for row in rows
+    )
+
+
+def test_evaluate_prints_the_interval_of_real_data(mil_data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["evaluate", "NSK", "--data", "musk1", "--jobs", "1"]) == 0
+    out = capsys.readouterr().out
+    assert "NSK" in out
+    assert "musk1" in out
+    assert "Nadeau" in out
+
+
+# ---------------------------------------------------------------- auc
+
+
+def write(path: Path, text: str) -> str:
+    path.write_text(text)
+    return str(path)
+
+
+def test_auc_of_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = write(tmp_path / "p.csv", "id,score,label\na,0.1,0\nb,0.4,0\nc,0.35,1\nd,0.8,1\n")
+    assert cli.main(["auc", file, "--format", "json", "--max-fpr", "0.5"]) == 0
+    [row] = rows_of(capsys)
+    assert row["auc"] == 0.75
+    assert (row["n_pos"], row["n_neg"]) == (2, 2)
+    assert row["partial_auc"] == mf.auc([0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1], max_fpr=0.5)
+    assert cli.main(["auc", file]) == 0
+    assert "0.750" in capsys.readouterr().out
+
+
+def test_auc_of_named_columns_text_labels_gzip_and_standard_input(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "﻿p_ill, diagnosis\n0.9,ill\n0.2,well\n\n0.7,ill\n"  # with a byte order mark, a space and an empty line
+    with gzip.open(tmp_path / "p.csv.gz", "wt", encoding="utf-8") as stream:
+        stream.write(text)
+    named = ["--scores", "p_ill", "--labels", "diagnosis", "--pos-label", "ill", "--format", "json"]
+    with pytest.warns(RuntimeWarning, match="one negative"):
+        cli.main(["auc", str(tmp_path / "p.csv.gz"), *named])
+    assert rows_of(capsys)[0]["auc"] == 1.0
+    monkeypatch.setattr(sys, "stdin", io.StringIO(text.removeprefix("﻿") + "0.3,well\n"))
+    cli.main(["auc", "-", *named])
+    assert rows_of(capsys)[0]["n_neg"] == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is empty"),
+        ("score,label\n", "has a header but no rows"),
+        ("a,b\n1,2\n", "has no column score or scores or prediction"),
+        ("score,b\n1,2\n", "has no column label or labels or target or y"),
+        ("score,label\n0.5\n", "line 2: 1 cells where the header has 2"),
+        ("score,label\n0.5,1\nhigh,0\n", "line 3: 'high' in column 'score' is not a number"),
+        ("score,label\n0.5,ill\n", "--pos-label"),
+        ("score,label\nnan,1\n0.5,0\n", "scores[0] is NaN"),
+        ("score,label\n0.1,1\n0.5,2\n", "pos_label"),
+    ],
+)
+def test_auc_says_what_is_wrong_with_a_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, message: str
+) -> None:
+    assert cli.main(["auc", write(tmp_path / "bad.csv", text)]) == 2
+    assert message in capsys.readouterr().err
+
+
+# ---------------------------------------------------------------- ls, help, and the process
+
+
+@pytest.mark.parametrize(("what", "names"), [("models", models.names()), ("checks", mf.checks.names())])
+def test_ls_lists_every_name(what: str, names: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["ls", what, "--format", "json"]) == 0
+    assert [row["name"] for row in rows_of(capsys)] == names
+    assert cli.main(["ls", what]) == 0
+    assert all(name in capsys.readouterr().out for name in names[:1])
+
+
+def test_ls_datasets_prints_licences(capsys: pytest.CaptureFixture[str]) -> None:
+    cli.main(["ls", "datasets", "--format", "json"])
+    assert all(row["licence"] for row in rows_of(capsys))
+
+
+@pytest.mark.parametrize("verb", [[], ["check"], ["evaluate"], ["auc"], ["ls"]])
+def test_help_is_there(verb: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        cli.main([*verb, "--help"])
+    assert stop.value.code == 0
+    assert "milfast" in capsys.readouterr().out
+
+
+def test_listing_models_imports_neither_torch_nor_sklearn() -> None:
+    code = "import sys, milfast.cli as c; c.main(['ls', 'models']); print({'torch', 'sklearn'} & set(sys.modules))"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out.rstrip().endswith("set()")
+
+
+def test_the_module_runs_as_a_program() -> None:
+    done = subprocess.run([sys.executable, "-m", "milfast", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"milfast {mf.__version__}\n"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals are a POSIX thing")
+def test_a_terminal_sees_a_bar_with_the_time_left() -> None:
+    command = [sys.executable, "-m", "milfast", "check", "NSK", *SMALL, "--train", "40", "--exit-zero"]
+    master, slave = pty.openpty()
+    with subprocess.Popen(
+        command, stdout=slave, stderr=slave, env={**os.environ, "TERM": "xterm", "COLUMNS": "120"}
+    ) as process:
+        os.close(slave)
+        seen = b""
+        while True:
+            try:
+                chunk = os.read(master, 65536)
+            except OSError:  # the terminal is gone once the process has ended
+                break
+            if not chunk:
+                break
+            seen += chunk
+    os.close(master)
+    assert process.returncode == 0
+    assert b"checking" in seen
+    assert b"left" in seen
+    assert b"verdict" in seen

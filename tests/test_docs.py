@@ -1,0 +1,82 @@
+"""Examples in docstrings, the README and the guides do what they say."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+import re
+import types
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from conftest import ROOT
+
+import milfast
+from milfast import _core
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FLAGS = doctest.NORMALIZE_WHITESPACE
+MODULES = sorted(
+    module.name
+    for module in pkgutil.walk_packages(milfast.__path__, "milfast.", onerror=lambda _: None)
+    if module.name not in ("milfast._core", "milfast.__main__")
+)
+#: These import torch on their first line, and others show models that do.
+NEEDS_TORCH = ("milfast.models.deep", "milfast.training")
+PAGES = [path for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))) if path.exists()]
+
+
+def run(test: doctest.DocTest) -> None:
+    runner = doctest.DocTestRunner(optionflags=FLAGS)
+    failures: list[str] = []
+    runner.run(test, out=failures.append)
+    assert not runner.summarize(verbose=False).failed, "".join(failures)
+
+
+@pytest.mark.parametrize("name", ["milfast", *MODULES])
+def test_examples_of_a_module_hold(name: str) -> None:
+    if name.startswith(NEEDS_TORCH):
+        pytest.importorskip("torch")
+    module = importlib.import_module(name)
+    for test in doctest.DocTestFinder(exclude_empty=True).find(module, name):
+        if "pandas" in (test.docstring or ""):
+            pytest.importorskip("pandas")
+        run(test)
+
+
+@pytest.mark.parametrize("name", _core.__all__)
+def test_examples_of_a_compiled_function_hold(name: str) -> None:
+    # doctest's finder looks at Python functions only
+    test = doctest.DocTestParser().get_doctest(getattr(_core, name).__doc__, {}, name, None, None)
+    assert test.examples or name == "sample_bags"
+    run(test)
+
+
+def fenced(text: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}[^\n]*\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_examples_of_a_page_hold(path: Path) -> None:
+    """All examples of a page run in its order and share their names, as a reader would type them."""
+    blocks = [block for block in fenced(path.read_text(encoding="utf-8"), "py(?:thon|con)") if ">>> " in block]
+    if any("-Net" in block for block in blocks):
+        pytest.importorskip("torch")
+    names: dict[str, Any] = {}
+    for number, block in enumerate(blocks, start=1):
+        test = doctest.DocTestParser().get_doctest(block, names, f"{path.name}, block {number}", str(path), 0)
+        test.globs = names
+        runner = doctest.DocTestRunner(optionflags=FLAGS)
+        failures: list[str] = []
+        runner.run(test, out=failures.append, clear_globs=False)
+        assert not runner.summarize(verbose=False).failed, "".join(failures)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_other_python_blocks_of_a_page_compile(path: Path) -> None:
+    for block in fenced(path.read_text(encoding="utf-8"), "python"):
+        if ">>> " not in block:
+            assert isinstance(compile(block, str(path), "exec"), types.CodeType)

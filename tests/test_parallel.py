@@ -1,0 +1,376 @@
+"""Threads, processes and signals: same bits everywhere, no deadlock after a fork, Ctrl-C, imports.
+
+Whatever depends on the environment or on signals runs in a process of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import milfast as mf
+
+posix = pytest.mark.skipif(os.name != "posix", reason="forks and signals of POSIX")
+
+#: Runs every kernel on input that is large enough for the pool, and prints a hash of each result's bytes.
+DIGESTS = """
+    import hashlib
+    import numpy as np
+    import milfast as mf
+    from milfast._core import delong, rbf_bag_diagonal
+
+    def kernels():
+        rng = np.random.default_rng(0)
+        scores, labels = rng.standard_normal(80_000), rng.integers(0, 2, 80_000)
+        yield "auc", mf.auc(scores, labels)
+        yield "auc32", mf.auc(scores.astype(np.float32), labels)
+        yield "weighted", mf.auc(scores, labels, sample_weight=rng.random(80_000))
+        yield "delong", delong(scores, labels)
+        yield "many", mf.auc_many(scores.reshape(400, 200), labels[:200])
+        yield "small", mf.auc_many(scores.reshape(-1, 20), labels[:20] | (np.arange(20) == 0))
+        x = rng.standard_normal((700, 9))
+        for dtype in (np.float64, np.float32):
+            bags = mf.Bags(x.astype(dtype), np.cumsum([0, *[1, 2, 17, 30] * 14]))
+            yield f"gram-{dtype.__name__}", mf.rbf_gram(bags.instances, gamma=0.1)
+            yield f"cross-{dtype.__name__}", mf.rbf_gram(bags.instances, bags.instances[:333], gamma=0.1)
+            yield f"sums-{dtype.__name__}", mf.bag_gram(bags, gamma=0.1)
+            yield f"cross-sums-{dtype.__name__}", mf.bag_gram(bags, bags[:9], gamma=0.1)
+            yield f"diagonal-{dtype.__name__}", rbf_bag_diagonal(bags.instances, bags.offsets, gamma=0.1)
+        for recipe in ("paper", "strict"):
+            for dtype in ("float32", "float64"):
+                bags = mf.sample_bags("presence", 800, recipe=recipe, random_state=7, dtype=dtype)
+                yield f"{recipe}-{dtype}", np.concatenate([bags.instances.ravel(), bags.offsets, bags.labels])
+
+    def digests():
+        return {name: hashlib.sha256(np.asarray(value).tobytes()).hexdigest() for name, value in kernels()}
+"""
+
+
+def python(code: str, *, timeout: float = 60, **variables: str) -> str:
+    """What a fresh interpreter prints; it is killed when it hangs."""
+    source = textwrap.dedent(DIGESTS) + textwrap.dedent(code)
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("MILFAST_")} | variables
+    done = subprocess.run(
+        [sys.executable, "-c", source], env=environment, capture_output=True, text=True, timeout=timeout, check=False
+    )
+    assert done.returncode == 0, f"exit status {done.returncode}\n{done.stderr}"
+    return done.stdout.strip()
+
+
+# ---------------------------------------------------------------- same bits
+
+
+@pytest.fixture(scope="module")
+def reference() -> dict[str, str]:
+    digests: dict[str, str] = eval(python("print(digests())", MILFAST_NUM_THREADS="1", MILFAST_SIMD="baseline"))
+    assert len(set(digests.values())) == len(digests), "two kernels with the same result: one of them did not run"
+    return digests
+
+
+@pytest.mark.parametrize("simd", ["baseline", "avx2", "avx512"])
+@pytest.mark.parametrize("threads", ["1", "2", "8"])
+def test_threads_and_instruction_sets_change_no_bit(reference: dict[str, str], threads: str, simd: str) -> None:
+    printed = python(
+        """
+        from milfast._core import simd_level
+        print((mf.get_num_threads(), simd_level(), digests()))
+        """,
+        MILFAST_NUM_THREADS=threads,
+        MILFAST_SIMD=simd,
+    )
+    used, level, digests = eval(printed)
+    assert digests == reference
+    assert used == int(threads)
+    # A processor without the level falls back to one below it.
+    levels = ["baseline", "avx2", "avx512"]
+    assert levels.index(level) <= levels.index(simd)
+
+
+# ---------------------------------------------------------------- number of threads
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "many", "", "1.5"])
+def test_a_bad_environment_variable_is_named_and_does_not_stop_the_import(value: str) -> None:
+    printed = python(
+        """
+        def message(call):
+            try:
+                call()
+            except ValueError as error:
+                return str(error)
+        print(message(mf.get_num_threads))
+        print(message(lambda: mf.auc(np.arange(70_000), np.arange(70_000) % 2)))
+        mf.set_num_threads(2)
+        print(mf.get_num_threads())
+        """,
+        MILFAST_NUM_THREADS=value,
+    )
+    first, second, third = printed.splitlines()
+    assert first == second == f'MILFAST_NUM_THREADS must be a positive integer; it is "{value}"'
+    assert third == "2"
+
+
+@pytest.mark.parametrize("n", [0, -1, -(2**62)])
+def test_less_than_one_thread_is_refused(n: int) -> None:
+    before = mf.get_num_threads()
+    with pytest.raises(ValueError, match=f"n must be at least 1; got {n}"):
+        mf.set_num_threads(n)
+    assert mf.get_num_threads() == before
+
+
+def test_the_number_of_threads_can_change_at_any_time() -> None:
+    code = """
+        results = []
+        for n in (1, 4, 2, 1, 3):
+            mf.set_num_threads(n)
+            assert mf.get_num_threads() == n
+            results.append(digests())
+        print(all(r == results[0] for r in results))
+    """
+    assert python(code) == "True"
+
+
+# ---------------------------------------------------------------- forks
+
+FORK = """
+    mf.set_num_threads(4)
+    before = digests()
+    assert any("milfast" in open(f"/proc/self/task/{t}/comm").read() for t in os.listdir("/proc/self/task"))
+"""
+
+
+@posix
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="needs /proc to see the threads of the pool")
+@pytest.mark.parametrize("again", ["", "mf.set_num_threads(2)"], ids=["as-is", "new-pool"])
+def test_a_child_forked_after_the_pool_was_used_runs_every_kernel(again: str) -> None:
+    code = f"""
+    import os, signal
+    {textwrap.indent(textwrap.dedent(FORK), "    ").lstrip()}
+    child = os.fork()
+    if child == 0:
+        signal.alarm(40)  # ends a child that hangs
+        {again or "pass"}
+        os._exit(0 if digests() == before else 3)
+    _, status = os.waitpid(child, 0)
+    print(os.waitstatus_to_exitcode(status), digests() == before)
+    """
+    assert python(code) == "0 True"
+
+
+@posix
+def test_children_of_multiprocessing_run_every_kernel() -> None:
+    code = """
+    import multiprocessing, warnings
+    warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of any fork beside threads
+    mf.set_num_threads(3)
+    before = digests()
+
+    def work(_):
+        return digests()
+
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        print(all(result == before for result in pool.map_async(work, range(3)).get(timeout=50)))
+    """
+    assert python(code) == "True"
+
+
+@posix
+def test_a_child_forked_while_a_kernel_runs_in_another_thread_does_not_hang() -> None:
+    code = """
+    import os, signal, threading, time
+    mf.set_num_threads(2)
+    before = digests()
+    stop = threading.Event()
+    x = np.random.default_rng(1).standard_normal((600, 30))
+
+    def busy():
+        while not stop.is_set():
+            mf.rbf_gram(x, gamma=0.1)
+
+    thread = threading.Thread(target=busy)
+    thread.start()
+    statuses = []
+    for _ in range(5):
+        time.sleep(0.02)
+        child = os.fork()
+        if child == 0:
+            signal.alarm(40)
+            os._exit(0 if digests() == before else 3)
+        statuses.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    stop.set()
+    thread.join()
+    print(statuses)
+    """
+    assert python(code) == "[0, 0, 0, 0, 0]"
+
+
+# ---------------------------------------------------------------- Ctrl-C
+
+LONG_KERNELS = {
+    # Each takes far longer than the test waits if nothing stops it.
+    "rbf_gram": "x = np.ones((9_000, 2_000)); run = lambda: mf.rbf_gram(x, gamma=1.0)",
+    "bag_gram": (
+        "bags = mf.Bags(np.ones((9_000, 2_000)), np.arange(0, 9_001, 10)); run = lambda: mf.bag_gram(bags, gamma=1.0)"
+    ),
+    "sample_bags": "run = lambda: mf.sample_bags('presence', 4_000_000, random_state=0)",
+}
+
+
+@posix
+@pytest.mark.parametrize("threads", ["1", "2"])
+@pytest.mark.parametrize("kernel", LONG_KERNELS)
+def test_ctrl_c_ends_a_long_kernel(kernel: str, threads: str) -> None:
+    code = f"""
+    import numpy as np
+    import milfast as mf
+    {LONG_KERNELS[kernel]}
+    print("ready", flush=True)
+    try:
+        run()
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+        print(mf.auc([1, 2], [0, 1]), flush=True)
+    else:
+        print("finished", flush=True)
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        env=os.environ | {"MILFAST_NUM_THREADS": threads},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=3)
+    finally:
+        process.kill()
+        process.wait()
+    assert output == "interrupted\n1.0\n"
+
+
+@posix
+@pytest.mark.parametrize("call", ["mf.auc(scores, labels)", "mf.auc_many(scores.reshape(8, -1), labels[:1_500_000])"])
+def test_signals_are_looked_for_while_the_area_is_computed(call: str) -> None:
+    code = f"""
+    import signal, time
+    scores = np.random.default_rng(0).random(12_000_000)
+    labels = scores < np.random.default_rng(1).random(12_000_000)
+    handled = []
+    signal.signal(signal.SIGALRM, lambda *_: handled.append(time.perf_counter()))
+    start = time.perf_counter()
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    {call}
+    middle = (start + time.perf_counter()) / 2
+    print(len(handled) == 1 and handled[0] < middle)
+    """
+    assert python(code, MILFAST_NUM_THREADS="1") == "True"
+
+
+# ---------------------------------------------------------------- several Python threads
+
+
+def test_kernels_called_from_several_threads_give_the_right_results() -> None:
+    rng = np.random.default_rng(2)
+    scores = rng.standard_normal((8, 70_000))
+    labels = rng.integers(0, 2, 70_000)
+    x = rng.standard_normal((8, 150, 12))
+    want = [(mf.auc(s, labels), mf.rbf_gram(a, gamma=0.1).tobytes()) for s, a in zip(scores, x, strict=True)]
+
+    def work(i: int) -> bool:
+        mf.set_num_threads(1 + i % 3)  # a pool may be replaced while another thread works on it
+        i %= 8
+        return (mf.auc(scores[i], labels), mf.rbf_gram(x[i], gamma=0.1).tobytes()) == want[i]
+
+    before = mf.get_num_threads()
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            assert all(threads.map(work, range(48)))
+    finally:
+        mf.set_num_threads(before)
+
+
+def kernels_without_the_gil() -> dict[str, object]:
+    rng = np.random.default_rng(3)
+    scores, labels = rng.standard_normal(900_000), rng.integers(0, 2, 900_000)
+    x = rng.standard_normal((500, 900))
+    bags = mf.Bags(x, np.arange(0, 501, 5))
+    return {
+        "auc": lambda: mf.auc(scores, labels),
+        "weighted": lambda: mf.auc(scores, labels, sample_weight=np.ones(900_000)),
+        "auc_many": lambda: mf.auc_many(scores.reshape(900, 1000), labels[:1000]),
+        "rbf_gram": lambda: mf.rbf_gram(x, gamma=1e-3),
+        "bag_gram": lambda: mf.bag_gram(bags, gamma=1e-3),
+        "sample_bags": lambda: mf.sample_bags("presence", 20_000, random_state=0),
+    }
+
+
+@pytest.mark.parametrize("kernel", ["auc", "weighted", "auc_many", "rbf_gram", "bag_gram", "sample_bags"])
+def test_other_threads_run_while_a_kernel_works(kernel: str) -> None:
+    call = kernels_without_the_gil()[kernel]
+    assert callable(call)
+    inside, done = threading.Event(), threading.Event()
+    steps_inside = 0
+
+    def count() -> None:
+        nonlocal steps_inside
+        inside.wait()
+        while not done.is_set():
+            steps_inside += 1
+            time.sleep(0)  # offers the GIL, and needs it back for the next step
+
+    # Without a switch by the interpreter, only a kernel that gives the GIL away lets the counter run.
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(60)
+    counter = threading.Thread(target=count)
+    counter.start()
+    try:
+        inside.set()
+        call()
+        steps_before_it_returned = steps_inside
+    finally:
+        done.set()
+        sys.setswitchinterval(interval)
+        counter.join()
+    assert steps_before_it_returned > 10
+
+
+# ---------------------------------------------------------------- import
+
+
+def test_importing_milfast_imports_nothing_heavy() -> None:
+    heavy = ("torch", "sklearn", "scipy", "pandas", "polars", "joblib", "rich", "matplotlib")
+    code = f"import sys; print([name for name in {heavy} if name in sys.modules])"
+    assert python(code) == "[]"
+
+
+def test_the_kernels_import_nothing_heavy_when_called() -> None:
+    code = """
+    import sys
+    mf.auc([0.1, 0.2], [0, 1]), mf.auc(np.ones(2), ["a", "b"], pos_label="a"), mf.auc_many([[1, 2]], [0, 1])
+    mf.rbf_gram([[0.0]], gamma=1.0), mf.bag_gram(mf.Bags([[0.0]], [0, 1]), gamma=1.0)
+    print([name for name in ("torch", "sklearn", "scipy", "pandas", "joblib", "rich") if name in sys.modules])
+    """
+    assert python(code) == "[]"
+
+
+def test_everything_announced_can_be_had() -> None:
+    code = """
+    print([name for name in mf.__all__ if not hasattr(mf, name) or name not in dir(mf)])
+    try:
+        mf.absent
+    except AttributeError as error:
+        print(error)
+    """
+    assert python(code) == "[]\nmodule 'milfast' has no attribute 'absent'"
