@@ -34,7 +34,8 @@ bench: $(VENV)/.bench
 ## torch without GPU libraries; run it before the others to save a download of some gigabytes
 cpu-torch: $(BIN)/pip
 	$(BIN)/pip install -q uv
-	$(BIN)/uv pip install --python $(BIN)/python --torch-backend cpu torch
+	$(BIN)/uv pip install --python $(BIN)/python --torch-backend cpu torch \
+	  || { echo "PyTorch's download site cannot be reached: leave this step out, make demo then takes the large build" >&2; exit 1; }
 
 $(BIN)/pip:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "milfast needs Python 3.11 or later: make PYTHON=python3.11 ..." >&2; exit 1; }
@@ -44,6 +45,7 @@ $(BIN)/pip:
 
 # the compiled module is built in place, so Python sources need no new install
 $(VENV)/.demo: $(BIN)/pip $(SOURCES)
+	@echo "installing: builds the extension and, the first time, downloads torch; some minutes"
 	$(BIN)/pip install -q -e '.[torch]'
 	@touch $@
 

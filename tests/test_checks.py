@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from sklearn.base import BaseEstimator
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.pipeline import Pipeline
 
 import milfast as mf
@@ -314,13 +315,10 @@ def test_intervals_are_those_of_the_scores() -> None:
     mf.check_model(Spy(), checks=recipe, n_train=40, n_test=90, random_state=3)
     train, fresh, test = seen
     assert [len(bags) for bags in seen] == [40, 90, 90]
-    for got, bags in ((result.train_auc, train), (result.fresh_auc, fresh), (result.test_auc, test)):
-        assert bags.labels is not None
-        assert got == auc_interval(bags.sizes, bags.labels, level=0.8)
-    # fresh bags are of the training distribution, and not the training bags
-    poison = recipe.kinds.index("poison")
-    for bags, poisoned in ((train, 0), (fresh, 0), (test, 1)):
-        assert set(bags.labels[bags.bag_index[bags.kinds == poison]]) == {poisoned}
+    # fresh bags are of the training distribution, and not the training bags: there poison means a negative bag
+    for got, bags, poison in ((result.train_auc, train, 0), (result.fresh_auc, fresh, 0), (result.test_auc, test, 1)):
+        poisoned = np.array([bag.mean(axis=1).min() < -5 for bag in bags])
+        assert got == auc_interval(bags.sizes, poisoned == poison, level=0.8)
     assert not np.isin(train.instances[:, 0], fresh.instances[:, 0]).any()
 
 
@@ -423,7 +421,8 @@ def test_options_reach_the_bags() -> None:
     mf.check_model(Spy(), n_features=5, pad_to=20, direction=direction, **more)
     [bags] = seen
     assert set(bags.sizes) == {20}
-    poison = bags.instances[bags.kinds == 1].mean(axis=0)
+    # the poison, far from everything else
+    poison = bags.instances[np.linalg.norm(bags.instances, axis=1) > 15].mean(axis=0)
     np.testing.assert_allclose(poison, -10 * math.sqrt(5) * direction, atol=5 * math.sqrt(0.1 / 100))
 
 
@@ -544,7 +543,7 @@ def scoring(value: Any) -> Any:
 @pytest.mark.parametrize(
     ("model", "more", "error", "message"),
     [
-        (object(), {}, TypeError, r"needs fit\(bags\) and one of .*; object does not have them"),
+        (object(), {}, TypeError, r"needs fit\(bags\) .* one of .*; object does not have them"),
         (Scorer(), {}, TypeError, "Scorer does not have them"),
         (3, {}, TypeError, "int does not have them"),
         ("NKS", {}, ValueError, "there is no model 'NKS': did you mean NSK"),
@@ -555,7 +554,12 @@ def scoring(value: Any) -> Any:
             ValueError,
             "no check 'zzz': known are false-frequency, presence, thr",
         ),
-        (Size(), {"recipe": "literal"}, ValueError, "recipe must be one of paper, notebook, strict; got 'literal'"),
+        (
+            Size(),
+            {"recipe": "literal"},
+            ValueError,
+            "recipe must be one of paper, notebook, strict for .*; got 'literal'",
+        ),
         (Size(), {"checks": []}, ValueError, "must name at least one check and one recipe"),
         (Size(), {"recipe": []}, ValueError, "must name at least one check and one recipe"),
         (Size(), {"checks": ["presence", "presence"]}, ValueError, r"check 'presence' \(paper\) is asked for twice"),
@@ -571,7 +575,7 @@ def scoring(value: Any) -> Any:
         (Size(), {"level": 95}, ValueError, "level must lie strictly between 0 and 1; got 95"),
         (Size(), {"level": NAN}, ValueError, "level must lie strictly between 0 and 1; got nan"),
         (Size(), {"n_features": 0}, ValueError, "n_features must be a positive integer; got 0"),
-        (Size(), {"pad_to": 0}, ValueError, "pad_to must be a positive integer; got 0"),
+        (Size(), {"pad_to": 0}, ValueError, r"pad_to must be a positive integer .*; got 0"),
         (Size(), {"direction": [1.0]}, ValueError, "direction must be a vector of 16 numbers"),
         (Size(), {"random_state": -1}, ValueError, "random_state must not be negative; got -1"),
         (Size(), {"random_state": "1"}, TypeError, "random_state must be an integer"),
@@ -585,7 +589,9 @@ def scoring(value: Any) -> Any:
         (scoring([1.0]), {}, ValueError, r"each of 4 bags; got shape \(1,\)"),
         (scoring(lambda bags: np.zeros((len(bags), 2))), {}, ValueError, r"got shape \(4, 2\)"),
         (scoring(lambda bags: np.zeros(bags.n_instances)), {}, ValueError, "one score for each of 4 bags"),
-        (scoring(None), {}, ValueError, r"got shape \(\)"),
+        (scoring(None), {}, TypeError, "must return real numbers, .* got dtype object"),
+        (scoring(["a", "b", "c", "d"]), {}, TypeError, "must return real numbers, .* got dtype <U1"),
+        (scoring([1j, 0, 1, 2]), {}, TypeError, "must return real numbers, .* got dtype complex128"),
         (
             scoring(lambda bags: [0.0, NAN, 0.0, 0.0]),
             {},
@@ -633,3 +639,94 @@ def test_presence_sets_apart_the_models_that_respect_the_assumption(
         assert result.test_auc.estimate < 0.01
     else:
         assert result.test_auc.estimate > 0.85
+
+
+# ---------------------------------------------------------------- what models must not find out, or break
+
+
+class Peeping(Size):
+    def decision_function(self, bags: Bags) -> Any:
+        if bags.labels is None:
+            assert bags.kinds is None
+            return super().decision_function(bags)
+        return bags.labels
+
+
+def test_a_model_that_is_scored_sees_no_labels() -> None:
+    more: dict[str, Any] = {"checks": "presence", "n_train": 40, "n_test": 100, "random_state": 0}
+    peeping, size = (mf.check_model(model, **more)[0] for model in (Peeping(), Size()))
+    assert peeping.test_auc == size.test_auc
+
+
+class Forest(BaseEstimator):
+    """Whatever scikit-learn and numpy do with a seed."""
+
+    def __init__(self, random_state: int | None = None) -> None:
+        self.random_state = random_state
+
+    def fit(self, bags: Bags) -> Any:
+        means = [bag.mean(axis=0) for bag in bags]
+        np.random.RandomState(self.random_state).normal()
+        self.forest = RandomForestClassifier(3, random_state=self.random_state).fit(means, bags.labels)
+        return self
+
+    def predict_proba(self, bags: Bags) -> Any:
+        return self.forest.predict_proba([bag.mean(axis=0) for bag in bags])
+
+
+def test_seeds_suit_scikit_learn_and_numpy() -> None:
+    before = np.random.get_state()[1].copy()  # type: ignore[index,union-attr]
+    for model in (Forest(), "NSK", "mi-SVM"):
+        mf.check_model(model, checks="presence", n_train=30, n_test=50, n_runs=4, random_state=1)
+    assert np.array_equal(before, np.random.get_state()[1])  # type: ignore[index]
+
+
+def test_large_integer_scores_are_not_rounded() -> None:
+    class Large(Size):
+        def decision_function(self, bags: Bags) -> Any:
+            return bags.sizes + 2**62
+
+    more: dict[str, Any] = {"checks": "presence", "n_train": 40, "n_test": 200, "random_state": 0}
+    assert mf.check_model(Large(), **more)[0].test_auc == mf.check_model(Size(), **more)[0].test_auc
+
+
+def test_a_model_may_take_labels_beside_bags() -> None:
+    class Classical(Size):
+        def fit(self, X: Any, y: Any) -> Any:  # type: ignore[override]
+            assert len(X) == len(y) == 40
+            return self
+
+    mf.check_model(Classical(), checks="presence", n_train=40, n_test=50, random_state=0)
+
+
+def test_a_torch_module_is_told_what_it_lacks() -> None:
+    torch = pytest.importorskip("torch")
+    for module in (torch.nn.Linear, torch.nn.Linear(2, 1)):
+        with pytest.raises(TypeError, match="Linear is a torch module, which does not train itself: make a subclass"):
+            mf.check_model(module)
+
+
+def test_a_class_that_needs_arguments_is_not_guessed() -> None:
+    class Needy(Size):
+        def __init__(self, width: int) -> None:
+            self.width = width
+
+    with pytest.raises(TypeError, match=r"Needy could not be made without arguments .* hand over an unfitted model"):
+        mf.check_model(Needy)
+
+
+def test_a_flipped_sign_is_guessed() -> None:
+    class Flipped(Size):
+        def decision_function(self, bags: Bags) -> Any:
+            return -mf.checks.get("presence").recipe().oracle(bags)
+
+    [result] = mf.check_model(Flipped(), checks="presence", n_train=40, n_test=200, random_state=0)
+    assert result.verdict == "not-learned"
+    assert "is the sign flipped?" in result.reason
+
+
+def test_runs_that_agree_by_chance_do_not_make_a_point_of_an_interval() -> None:
+    one = auc_interval([0.0] * 199 + [1.0], [0, 1] * 100)  # a single bag is flagged
+    both = over_runs([one, one], level=0.95)
+    assert both.low < 0.5 < both.high
+    assert both.half_width > one.half_width

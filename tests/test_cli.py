@@ -8,8 +8,10 @@ import io
 import json
 import os
 import pty
+import signal
 import subprocess
 import sys
+import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,6 +47,25 @@ class Broken:
         raise ValueError("out of coffee")
     def predict(self, bags):
         return []
+
+class Lost(Broken):
+    def fit(self, bags):
+        return {}["key"]
+
+class Quitter(Broken):
+    def fit(self, bags):
+        raise SystemExit(0)
+
+class Chatty(NoPoison):
+    name = "[/nope]"
+    def fit(self, bags):
+        print("fitting")
+        return self
+
+class Slow(NoPoison):
+    def fit(self, bags):
+        import time
+        time.sleep(60)
 '''
 
 SMALL = ["--checks", "presence", "--test", "400", "--runs", "1", "--jobs", "1"]
@@ -131,8 +152,7 @@ def test_options_reach_the_checks(rules: Path, capsys: pytest.CaptureFixture[str
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["check", "nsk"], "did you mean NSK? known are mi-SVM, NSK"),
-        (["check", "mi-nett"], "did you mean MI-Net or mi-Net?"),
+        (["check", "nsk"], "did you mean NSK? known are "),
         (["check", "no.such.module:Model"], "there is no module no.such.module"),
         (["check", "rules_for_cli:Missing"], "has no 'Missing'"),
         (["check", "NSK", "--checks", "presense"], "did you mean presence"),
@@ -141,6 +161,11 @@ def test_options_reach_the_checks(rules: Path, capsys: pytest.CaptureFixture[str
         (["check", "NSK", "--level", "2"], "level must lie strictly between 0 and 1"),
         (["check", "NSK", "--seed", "-1"], "random_state must not be negative"),
         (["check", "rules_for_cli:Broken", *SMALL], "out of coffee (while checking Broken on presence (paper), run 1)"),
+        (["check", "NSK", "--out", "absent/s.db"], "cannot be written"),
+        (["check", "NSK", "--out", "s.db", "--backend", "dask"], "needs scheduler="),
+        (["show", "absent.db"], "there is no study absent.db"),
+        (["show", "rules_for_cli.py"], "not a study"),
+        (["merge", "absent.db", "--out", "s.db"], "there is no study absent.db"),
         (["evaluate", "NSK", "--data", "musk3"], "did you mean"),
         (["evaluate", "NSK", "--data", "absent.csv"], "absent.csv"),
         (["auc", "absent.csv"], "absent.csv"),
@@ -154,6 +179,75 @@ def test_wrong_use_exits_with_2_and_says_the_way_out(
     assert message in captured.err
     assert "Traceback" not in captured.err
     assert captured.out == ""
+
+
+@pytest.mark.parametrize("n_jobs", ["1", "2"])
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [("Lost", "KeyError: 'key' (while checking Lost"), ("Quitter", "the model ended the program: sys.exit(0)")],
+)
+def test_whatever_a_model_does_a_check_that_was_not_done_is_no_pass(
+    rules: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    model: str,
+    message: str,
+    n_jobs: str,
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(rules), os.environ.get("PYTHONPATH", "")]))
+    assert cli.main(["check", f"rules_for_cli:{model}", *SMALL[:-1], n_jobs]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_what_a_model_prints_and_is_called_does_not_get_into_the_output(
+    rules: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["check", "rules_for_cli:Chatty", *SMALL, "--format", "json"]) == 1
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)[0]["model"] == "[/nope]"
+    assert "fitting" in captured.err
+    assert cli.main(["check", "rules_for_cli:Chatty", *SMALL]) == 1
+    assert "[/nope]" in capsys.readouterr().out
+
+
+def test_a_narrow_terminal_loses_the_least_needed_columns_and_no_figure(
+    rules: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cli, "WIDE", 80)
+    cli.main(["check", "rules_for_cli:NoPoison", *SMALL])
+    table = capsys.readouterr().out.split("training bags")[0]
+    for whole in ("fresh AUC", "shifted AUC", "verdict", "NoPoison", "0.000 [0.000, 0.019]"):
+        assert whole in table
+    assert "paper's rule" not in table
+    assert max(map(len, table.splitlines())) <= 80
+
+
+def test_no_verb_prints_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([]) == 2
+    assert "run models through the MIL unit tests" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are a POSIX thing")
+def test_sigterm_ends_the_workers_too(rules: Path) -> None:
+    command = [sys.executable, "-m", "milfast", "check", "rules_for_cli:Slow", "rules_for_cli:Slow", *SMALL[:-1], "2"]
+    with subprocess.Popen([*command, "--runs", "4"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+        time.sleep(5)
+        process.terminate()
+        # the pipe is closed when the last process that holds it has ended
+        out, _ = process.communicate(timeout=15)
+    assert process.returncode == 128 + signal.SIGTERM, out
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes break differently there")
+@pytest.mark.parametrize("form", ["table", "json"])
+def test_a_reader_that_leaves_does_not_turn_a_failure_into_a_success(rules: Path, form: str) -> None:
+    command = f"{sys.executable} -m milfast check rules_for_cli:NoPoison {' '.join(SMALL)} --format {form}"
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {command} | true"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
 
 
 def test_traceback_lets_the_error_through(rules: Path) -> None:
@@ -190,6 +284,67 @@ def test_a_group_leaves_out_what_cannot_run_here(
 def test_a_model_named_twice_is_checked_once(capsys: pytest.CaptureFixture[str]) -> None:
     cli.main(["check", "NSK", "NSK", *SMALL, "--train", "40", "--exit-zero", "--format", "json"])
     assert len(rows_of(capsys)) == 1
+
+
+# ---------------------------------------------------------------- studies
+
+
+def test_a_study_resumes_shows_and_merges(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["check", "rules_for_cli:NoPoison", "NSK", *SMALL, "--train", "40", "--exit-zero", "--format", "json"]
+
+    def shown(*arguments: str) -> list[dict[str, Any]]:
+        capsys.readouterr()
+        assert cli.main([*arguments, "--format", "json"]) == 0
+        return rows_of(capsys)
+
+    assert cli.main(command) == 0
+    direct = [{**row, "seconds": 0} for row in rows_of(capsys)]
+    assert cli.main([*command, "--out", "a.db"]) == 0
+    captured = capsys.readouterr()
+    assert [{**row, "seconds": 0} for row in json.loads(captured.out)] == direct
+    assert captured.err == ""
+    assert cli.main([*command, "--out", "a.db"]) == 0
+    captured = capsys.readouterr()
+    assert "2 of 2 jobs are done already" in captured.err
+    assert [{**row, "seconds": 0} for row in json.loads(captured.out)] == direct
+
+    cli.main([*command, "--out", "b.db", "--seed", "1"])
+    assert cli.main(["merge", "a.db", "b.db", "--out", "all.db"]) == 0
+    assert "4 done" in capsys.readouterr().out
+    assert len(shown("show", "all.db")) == 4
+    assert {row["seed"] for row in shown("show", "all.db", "--model", "NSK")} == {0, 1}
+    assert shown("show", "a.db", "--verdict", "fail") == shown("show", "a.db", "--check", "presence")
+    cli.main(["show", "a.db", "--verdict", "pass"])
+    assert "no result to show" in capsys.readouterr().err
+    cli.main(["show", "a.db", "--format", "latex"])
+    assert capsys.readouterr().out.startswith("\\begin{tabular}{lllrrrrrll}\n\\toprule\n")
+
+
+def test_a_model_that_raises_leaves_the_others_in_the_study(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["check", "rules_for_cli:Broken", "rules_for_cli:NoPoison", *SMALL, "--out", "s.db", "--format", "json"]
+    assert cli.main(command) == 2
+    captured = capsys.readouterr()
+    assert [row["model"] for row in json.loads(captured.out)] == ["NoPoison"]
+    assert "failed: rules_for_cli:Broken on presence" in captured.err
+    assert "out of coffee" in captured.err
+    cli.main(["show", "s.db"])
+    assert "failed: rules_for_cli:Broken on presence" in capsys.readouterr().err
+
+
+def test_evaluations_go_through_a_study_too(bags_csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["evaluate", "NSK", "--data", str(bags_csv), "--repeats", "2", "--jobs", "1", "--format", "json"]
+    cli.main(command)
+    [direct] = rows_of(capsys)
+    study = str(tmp_path / "e.db")
+    assert cli.main([*command, "--out", study]) == 0
+    [stored] = rows_of(capsys)
+    assert {**stored, "seconds": 0} == {**direct, "seconds": 0}
+    assert cli.main(["show", study, "--format", "json"]) == 0
+    assert rows_of(capsys) == [stored]
+    with bags_csv.open("a") as stream:
+        stream.write("99,0,0,0,0\n")
+    cli.main([*command, "--out", study])  # other contents are other jobs
+    assert "done already" not in capsys.readouterr().err
 
 
 # ---------------------------------------------------------------- evaluate
@@ -257,17 +412,36 @@ def test_auc_of_named_columns_text_labels_gzip_and_standard_input(
     with gzip.open(tmp_path / "p.csv.gz", "wt", encoding="utf-8") as stream:
         stream.write(text)
     named = ["--scores", "p_ill", "--labels", "diagnosis", "--pos-label", "ill", "--format", "json"]
-    with pytest.warns(RuntimeWarning, match="one negative"):
-        cli.main(["auc", str(tmp_path / "p.csv.gz"), *named])
-    assert rows_of(capsys)[0]["auc"] == 1.0
-    monkeypatch.setattr(sys, "stdin", io.StringIO(text.removeprefix("﻿") + "0.3,well\n"))
+    assert cli.main(["auc", str(tmp_path / "p.csv.gz"), *named]) == 0
+    captured = capsys.readouterr()
+    assert "milfast: warning: " in captured.err
+    assert "one negative" in captured.err
+    assert json.loads(captured.out)[0]["auc"] == 1.0
+    monkeypatch.setattr(sys, "stdin", io.StringIO(text + "0.3,well\n"))
     cli.main(["auc", "-", *named])
     assert rows_of(capsys)[0]["n_neg"] == 2
+
+
+def test_an_undefined_auc_is_no_success(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = write(tmp_path / "one.csv", "score,label\n0.5,1\n0.7,1\n")
+    assert cli.main(["auc", file, "--max-fpr", "0.1", "--format", "json"]) == 1
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)[0]["auc"] is None
+    assert "labels hold no negatives" in captured.err
+
+
+def test_large_integers_in_a_file_are_not_rounded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cells = "\n".join(f"{2**60 + score},{label}" for score, label in ((1, 0), (2, 1), (0, 0), (3, 1)))
+    cli.main(["auc", write(tmp_path / "big.csv", f"score,label\n{cells}\n"), "--format", "json"])
+    assert rows_of(capsys)[0]["auc"] == 1.0
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("score,score,label\n1,2,0\n", "has 2 columns 'score'"),
+        ("score;label\n1;0\n", "must be separated by commas"),
+        ("score,label\n1_000,1\n", "'1_000' in column 'score' is not a number"),
         ("", "is empty"),
         ("score,label\n", "has a header but no rows"),
         ("a,b\n1,2\n", "has no column score or scores or prediction"),

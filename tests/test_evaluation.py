@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 import milfast as mf
 from milfast import Bags
 from milfast.evaluation import EvaluationResult, evaluate_all
-from milfast.uncertainty import mean_interval
+from milfast.uncertainty import mean_interval, proportion_interval
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,7 +64,8 @@ def test_every_bag_is_tested_once_a_repeat_and_never_trained_on_then(folds: int,
     for repeat in range(repeats):
         part = log[repeat * folds : (repeat + 1) * folds]
         assert sorted(bag for _, tested, *_ in part for bag in tested) == list(range(23))
-        for seen, tested, labels, *_ in part:
+        for seen, tested, *_ in part:
+            labels = bags.labels[np.array(tested, dtype=int)]  # type: ignore[index]
             assert seen == set(range(23)) - set(tested)
             # both classes are shared out evenly
             assert 9 // folds <= labels.sum() <= -(-9 // folds)
@@ -79,8 +80,26 @@ def test_aucs_are_those_of_the_folds() -> None:
     bags, log = numbered(), []  # type: ignore[var-annotated]
     result = mf.evaluate(Watched(log=log), bags, repeats=2, standardize=False)
     first = np.array([bag[0, 0] for bag in bags])
-    for got, (_, tested, labels, *_) in zip(result.fold_aucs.ravel(), log, strict=True):
-        assert got == mf.auc(first[np.array(tested, dtype=int)], labels)
+    assert bags.labels is not None
+    for got, (_, tested, shown, *_) in zip(result.fold_aucs.ravel(), log, strict=True):
+        chosen = np.array(tested, dtype=int)
+        assert got == mf.auc(first[chosen], bags.labels[chosen])
+        assert shown is None  # whoever is scored does not see the labels
+
+
+def test_folds_without_spread_do_not_make_a_point_of_an_interval() -> None:
+    bags = Bags(np.arange(20.0)[:, None], range(21), [0] * 10 + [1] * 10)
+    result = mf.evaluate(FirstFeature(), bags)
+    assert result.auc.estimate == 1.0
+    assert (result.auc.low, result.auc.high) == (proportion_interval(10, 10).low, 1.0)
+
+
+class FirstFeature(BaseEstimator):
+    def fit(self, bags: Bags) -> None:
+        pass
+
+    def decision_function(self, bags: Bags) -> Any:
+        return [bag[0, 0] for bag in bags]
 
 
 @pytest.mark.parametrize("level", [0.5, 0.95])
@@ -244,4 +263,4 @@ def test_a_wrong_model_is_named() -> None:
 def test_an_error_of_a_model_says_where_it_happened(n_jobs: int) -> None:
     with pytest.raises(ZeroDivisionError) as caught:
         mf.evaluate(Broken(), numbered(), repeats=1, n_jobs=n_jobs)
-    assert any(note.startswith("while evaluating Broken, repeat 1, fold ") for note in caught.value.__notes__)
+    assert any(note.startswith("while evaluating Broken on bags, repeat 1, fold ") for note in caught.value.__notes__)

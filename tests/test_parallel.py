@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import milfast as mf
+from milfast._core import rbf_bag_sums
 
 posix = pytest.mark.skipif(os.name != "posix", reason="forks and signals of POSIX")
 
@@ -119,7 +120,26 @@ def test_a_bad_environment_variable_is_named_and_does_not_stop_the_import(value:
     assert third == "2"
 
 
-@pytest.mark.parametrize("n", [0, -1, -(2**62)])
+@pytest.mark.parametrize("value", ["1025", "9999999", "1" + 30 * "0"])
+def test_too_many_threads_in_the_environment_are_refused(value: str) -> None:
+    code = """
+    try:
+        mf.auc(np.arange(70_000), np.arange(70_000) % 2)
+    except ValueError as error:
+        print(error)
+    """
+    assert python(code, MILFAST_NUM_THREADS=value) == f'MILFAST_NUM_THREADS must be at most 1024; it is "{value}"'
+
+
+@pytest.mark.parametrize("n", [1025, 10**6, 2**63 - 1, 2**70])
+def test_too_many_threads_are_refused(n: int) -> None:
+    before = mf.get_num_threads()
+    with pytest.raises(ValueError, match="n must be at most 1024; got"):
+        mf.set_num_threads(n)
+    assert mf.get_num_threads() == before
+
+
+@pytest.mark.parametrize("n", [0, -1, -(2**62), -(2**70)])
 def test_less_than_one_thread_is_refused(n: int) -> None:
     before = mf.get_num_threads()
     with pytest.raises(ValueError, match=f"n must be at least 1; got {n}"):
@@ -137,6 +157,19 @@ def test_the_number_of_threads_can_change_at_any_time() -> None:
         print(all(r == results[0] for r in results))
     """
     assert python(code) == "True"
+
+
+@posix
+def test_where_no_thread_can_be_started_the_calling_thread_does_the_work(reference: dict[str, str]) -> None:
+    code = """
+    scores = np.random.default_rng(0).random(2_000_000)  # long enough for a thread of its own
+    print(mf.auc(scores, scores > 0.5))
+    print(digests())
+    """
+    # A stack that cannot be had: every attempt to start a thread fails.
+    first, second = python(code, MILFAST_NUM_THREADS="4", RUST_MIN_STACK=str(2**50)).splitlines()
+    assert first == "1.0"
+    assert eval(second) == reference
 
 
 # ---------------------------------------------------------------- forks
@@ -221,7 +254,18 @@ LONG_KERNELS = {
     "bag_gram": (
         "bags = mf.Bags(np.ones((9_000, 2_000)), np.arange(0, 9_001, 10)); run = lambda: mf.bag_gram(bags, gamma=1.0)"
     ),
+    "two_large_bags": (
+        "bags = mf.Bags(np.ones((60_000, 64)), [0, 30_000, 60_000]); run = lambda: mf.bag_gram(bags, gamma=1.0)"
+    ),
+    "diagonal": (
+        "from milfast._core import rbf_bag_diagonal\n"
+        "x = np.ones((60_000, 64)); run = lambda: rbf_bag_diagonal(x, np.array([0, 60_000]), gamma=1.0)"
+    ),
+    "wide_columns": "y = np.ones((50_000, 1_000)); run = lambda: mf.rbf_gram(y[:1_000], y, gamma=1.0)",
     "sample_bags": "run = lambda: mf.sample_bags('presence', 4_000_000, random_state=0)",
+    "sample_large_bags": (
+        "run = lambda: mf.sample_bags('presence', 2, pad_to=20_000_000, n_features=2, random_state=0)"
+    ),
 }
 
 
@@ -232,7 +276,7 @@ def test_ctrl_c_ends_a_long_kernel(kernel: str, threads: str) -> None:
     code = f"""
     import numpy as np
     import milfast as mf
-    {LONG_KERNELS[kernel]}
+{textwrap.indent(LONG_KERNELS[kernel], "    ")}
     print("ready", flush=True)
     try:
         run()
@@ -261,7 +305,16 @@ def test_ctrl_c_ends_a_long_kernel(kernel: str, threads: str) -> None:
 
 
 @posix
-@pytest.mark.parametrize("call", ["mf.auc(scores, labels)", "mf.auc_many(scores.reshape(8, -1), labels[:1_500_000])"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        "mf.auc(scores, labels)",
+        "mf.auc(scores, labels, max_fpr=0.1)",
+        "mf.auc(scores, labels, sample_weight=scores)",
+        "mf.auc_many(scores.reshape(8, -1), labels[:1_500_000])",
+        "delong(scores, labels)",
+    ],
+)
 def test_signals_are_looked_for_while_the_area_is_computed(call: str) -> None:
     code = f"""
     import signal, time
@@ -276,6 +329,28 @@ def test_signals_are_looked_for_while_the_area_is_computed(call: str) -> None:
     print(len(handled) == 1 and handled[0] < middle)
     """
     assert python(code, MILFAST_NUM_THREADS="1") == "True"
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit, MemoryError])
+@pytest.mark.parametrize("place", ["__array__", "__float__", "device"])
+def test_an_interrupt_inside_an_argument_is_passed_on(stop: type[BaseException], place: str) -> None:
+    def stopping(self: object, *_: object, **__: object) -> float:
+        raise stop
+
+    wrapped = property(stopping) if place == "device" else stopping
+    argument: object = type("Argument", (), {place: wrapped})()
+    if place == "__float__":
+        argument = [argument, 1.0]
+    with pytest.raises(stop):
+        mf.auc(argument, [0, 1])  # type: ignore[arg-type]
+    with pytest.raises(stop):
+        mf.auc([0.1, 0.2], argument)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("offsets", [[0, 2**63 - 1, -2, 3], [0, 2, 1, 3], [], [0], [1, 3], [0, 4], [-(2**63), 3]])
+def test_offsets_out_of_order_are_refused(offsets: list[int]) -> None:
+    with pytest.raises(ValueError, match="offsets must ascend from 0"):
+        rbf_bag_sums(np.zeros((3, 2)), np.array(offsets, np.int64), gamma=1.0)
 
 
 # ---------------------------------------------------------------- several Python threads

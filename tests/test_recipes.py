@@ -573,10 +573,11 @@ def test_a_recipe_says_all_it_knows() -> None:
 
 
 def test_registered_checks_have_a_line_of_summary() -> None:
-    assert mf.checks.names() == list(CHECKS)
-    for check in CHECKS:
+    assert set(CHECKS) <= set(mf.checks.names())
+    for check in mf.checks.names():
         assert mf.checks.get(check).name == check
-        assert "(Raff & Holt 2023" in mf.checks.get(check).summary
+        assert mf.checks.get(check).summary
+        assert mf.checks.get(check).spellings
 
 
 # ---------------------------------------------------------------- messages
@@ -585,9 +586,9 @@ def test_registered_checks_have_a_line_of_summary() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: Component("a", variance=0.0), "variance of component 'a' must be positive; got 0.0"),
-        (lambda: Component("a", variance=np.inf), "variance of component 'a' must be positive; got inf"),
-        (lambda: Component("a", np.nan), "mean of component 'a' must be finite; got nan"),
+        (lambda: Component("a", variance=0.0), "variance of component 'a' must be positive, 1e-30 to .*; got 0.0"),
+        (lambda: Component("a", variance=np.inf), "variance of component 'a' must be positive, 1e-30 to .*; got inf"),
+        (lambda: Component("a", np.nan), "mean of component 'a' must be finite, at most .* in size; got nan"),
         (lambda: Component("a", (0.0, np.inf)), "mean of component 'a' must be finite"),
         (lambda: Component("a", [[0.0]]), "mean of component 'a' must be a number or one number a feature"),
         (lambda: Draw("a", choice="any"), "choice must be each, bag, balanced or instance; got 'any'"),
@@ -631,17 +632,17 @@ def test_registered_checks_have_a_line_of_summary() -> None:
         (lambda: own().along([0, 0]), "direction must be a vector of 2 numbers, not all zero"),
         (lambda: own().along([np.nan, 0]), "direction must be a vector of 2 numbers"),
         (lambda: own().along(-1), "must not be negative; got -1"),
-        (lambda: own().sample(0), "n_bags must be a positive integer; got 0"),
-        (lambda: own().sample(2.0), "n_bags must be a positive integer; got 2.0"),
-        (lambda: own().sample(True), "n_bags must be a positive integer; got True"),
+        (lambda: own().sample(0), "n_bags must be a positive integer up to .*; got 0"),
+        (lambda: own().sample(2.0), "n_bags must be a positive integer up to .*; got 2.0"),
+        (lambda: own().sample(True), "n_bags must be a positive integer up to .*; got True"),
         (lambda: own().sample(2, positive_fraction=1.5), r"positive_fraction must lie in \[0, 1\]; got 1.5"),
         (lambda: own().sample(2, positive_fraction=np.nan), r"positive_fraction must lie in \[0, 1\]; got nan"),
-        (lambda: own().sample(2, pad_to=0), "pad_to must be a positive integer; got 0"),
-        (lambda: own().sample(2, pad_to=2.5), "pad_to must be a positive integer; got 2.5"),
+        (lambda: own().sample(2, pad_to=0), "pad_to must be a positive integer up to .*; got 0"),
+        (lambda: own().sample(2, pad_to=2.5), "pad_to must be a positive integer up to .*; got 2.5"),
         (lambda: own().sample(2, dtype="float16"), "dtype must be float32 or float64; got float16"),
         (lambda: own().sample(2, dtype=int), "dtype must be float32 or float64; got int64"),
         (lambda: own().sample(2, random_state=-1), "random_state must not be negative; got -1"),
-        (lambda: own().sample(1 << 40), "bags of up to 5 instances are more than"),
+        (lambda: own().sample(1 << 40), "n_bags must be a positive integer up to .*; got 1099511627776"),
         (lambda: own(negative=(Draw("background", 0),)).sample(2), "came out empty"),
         (lambda: own().holds(Bags([[0.0, 0.0]], [0, 1])), "bags carry no kinds"),
         (lambda: own().oracle_auc(Bags([[0.0, 0.0]], [0, 1])), "bags carry no labels"),

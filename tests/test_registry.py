@@ -129,10 +129,10 @@ def test_a_deep_model_without_torch_says_how_to_get_it(monkeypatch: pytest.Monke
 
 
 def test_near_misses_are_suggested_and_all_names_listed(package: Any) -> None:
-    registry = package(ant='NAME = "Ant"\n', bee='NAME = "bee"\n')
-    with pytest.raises(ValueError, match=r"there is no animal 'ant': did you mean Ant\? known are Ant, bee"):
+    registry = package(ant='NAME = "Ant"\n', bee='NAME = "bee"\n', x='NAME = "w-a"\n', y='NAME = "W-a"\n')
+    with pytest.raises(ValueError, match=r"there is no animal 'ant': did you mean Ant\? known are Ant, bee, w-a, W-a"):
         registry["ant"]
-    with pytest.raises(ValueError, match="there is no animal 'zzz': known are Ant, bee"):
+    with pytest.raises(ValueError, match="there is no animal 'zzz': known are Ant, bee, w-a, W-a"):
         registry["zzz"]
-    with pytest.raises(ValueError, match=r"did you mean MI-Net or mi-Net\?"):
-        models.get("mi-net")
+    with pytest.raises(ValueError, match=r"did you mean w-a or W-a\?"):
+        registry["W-A"]

@@ -231,7 +231,7 @@ def test_nothing_is_normalised_unless_asked_for() -> None:
     raw = bag_gram(bags, gamma=0.3)
     expected["feature-space"] = 1 / np.sqrt(np.outer(raw.diagonal(), raw.diagonal()))
     for normalize, factor in expected.items():
-        model = NSK(gamma=0.3, normalize=normalize, tol=TIGHT).fit(bags)
+        model = NSK(gamma=0.3, C=1.0, normalize=normalize, tol=TIGHT).fit(bags)
         plain = SVC(kernel="precomputed", tol=TIGHT).fit(raw * factor, bags.labels)
         assert_allclose(model.decision_function(bags), plain.decision_function(raw * factor), rtol=1e-6, atol=1e-6)
     assert NSK().normalize == "average"
@@ -303,10 +303,10 @@ def test_the_order_of_instances_and_of_bags_means_nothing(kind: type, kernel: st
 def test_copies_of_all_instances_of_a_bag_leave_averaged_and_best_scores_alone() -> None:
     train, test = small(0), small(1)
     for normalize in ("average", "feature-space"):
-        model = NSK(gamma=0.3, normalize=normalize, tol=TIGHT).fit(train)
+        model = NSK(gamma=0.3, C=1.0, normalize=normalize, tol=TIGHT).fit(train)
         scores = model.decision_function(test)
         assert_allclose(model.decision_function(copied(test, 3)), scores, rtol=1e-9, atol=1e-9)
-        again = NSK(gamma=0.3, normalize=normalize, tol=TIGHT).fit(copied(train, 2))
+        again = NSK(gamma=0.3, C=1.0, normalize=normalize, tol=TIGHT).fit(copied(train, 2))
         assert_allclose(again.decision_function(test), scores, rtol=1e-6, atol=1e-6)
     model = InstanceMISVM(gamma=0.3).fit(train)
     assert_allclose(model.decision_function(copied(test, 3)), model.decision_function(test), rtol=1e-9)

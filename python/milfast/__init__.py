@@ -13,7 +13,7 @@ from milfast._core import auc, auc_from_counts, auc_many, get_num_threads, rbf_g
 from milfast.bags import Bags
 
 if TYPE_CHECKING:
-    from milfast import checks, datasets, models, uncertainty
+    from milfast import checks, datasets, models, study, uncertainty
     from milfast.checks import check_model, sample_bags
     from milfast.evaluation import evaluate
     from milfast.gram import bag_gram
@@ -35,6 +35,7 @@ __all__ = [
     "rbf_gram",
     "sample_bags",
     "set_num_threads",
+    "study",
     "uncertainty",
 ]
 
@@ -47,6 +48,7 @@ _LAZY = {
     "evaluate": "evaluation",
     "models": None,
     "sample_bags": "checks",
+    "study": None,
     "uncertainty": None,
 }
 
@@ -62,4 +64,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)

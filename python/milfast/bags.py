@@ -171,7 +171,7 @@ class Bags:
         array([0, 1, 3])
         """
         padded = _as_array(x, "x")
-        keep = np.asarray(_to_host(mask, "mask"))
+        keep = np.asarray(to_host(mask, "mask"))
         if padded.ndim != 3:
             raise ValueError(f"x must have shape (n_bags, longest bag, n_features); got {padded.shape}")
         if keep.shape != padded.shape[:2]:
@@ -410,7 +410,7 @@ def _rebuild(
     return Bags._trusted(instances, offsets, labels, kinds)
 
 
-def _to_host(values: Any, name: str) -> Any:
+def to_host(values: Any, name: str) -> Any:
     """Torch tensors on the CPU become arrays; tensors elsewhere and masked values are refused."""
     device = getattr(values, "device", None)
     if getattr(device, "type", "cpu") != "cpu":
@@ -421,7 +421,7 @@ def _to_host(values: Any, name: str) -> Any:
 
 
 def _as_array(values: Any, name: str) -> NDArray[Any]:
-    host = _to_host(values, name)
+    host = to_host(values, name)
     try:
         array = np.asarray(host)
     except (TypeError, ValueError) as error:
@@ -457,7 +457,7 @@ def _as_instances(instances: Any, name: str = "instances") -> NDArray[Any]:
 
 
 def _as_offsets(offsets: Any, n_instances: int) -> NDArray[np.int64]:
-    given = np.asarray(_to_host(offsets, "offsets"))
+    given = np.asarray(to_host(offsets, "offsets"))
     if given.ndim != 1 or len(given) < 2:
         raise ValueError(f"offsets must have shape (n_bags + 1,) for at least one bag; got shape {given.shape}")
     if given.dtype.kind not in "iu":
@@ -465,7 +465,7 @@ def _as_offsets(offsets: Any, n_instances: int) -> NDArray[np.int64]:
     cuts = given.astype(np.int64)
     if cuts[0] != 0 or cuts[-1] != n_instances:
         raise ValueError(f"offsets must start with 0 and end with {n_instances}; they run from {cuts[0]} to {cuts[-1]}")
-    empty = np.flatnonzero(np.diff(cuts) <= 0)
+    empty = np.flatnonzero(cuts[1:] <= cuts[:-1])  # a difference could overflow
     if len(empty):
         i = int(empty[0])
         raise ValueError(f"bag {i} is empty (offsets[{i}]={cuts[i]}, offsets[{i + 1}]={cuts[i + 1]}): drop it first")
@@ -484,7 +484,7 @@ def _require_finite(x: NDArray[Any], offsets: NDArray[np.int64]) -> None:
 
 
 def _as_kinds(kinds: Any, n_instances: int) -> NDArray[np.int16]:
-    k = np.asarray(_to_host(kinds, "kinds"))
+    k = np.asarray(to_host(kinds, "kinds"))
     if k.shape != (n_instances,) or k.dtype.kind not in "iu":
         raise ValueError(
             f"kinds must hold one integer per instance, shape ({n_instances},); got shape {k.shape}, dtype {k.dtype}"

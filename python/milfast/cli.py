@@ -5,9 +5,14 @@ from __future__ import annotations
 import argparse
 import csv
 import gzip
-import importlib
+import itertools
+import math
+import os
+import signal
 import sys
-from contextlib import contextmanager
+import threading
+import warnings
+from contextlib import contextmanager, redirect_stdout
 from functools import partial
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -21,10 +26,13 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from milfast.study import Record
+
 #: Characters of a line where the output is no terminal.
 WIDE = 150
 
 LEGEND = """\
+training bags: {trained}.
 fresh: new bags of the training distribution; shifted: bags whose bait was moved; brackets: {level:g} % intervals{runs}.
 oracle: AUC of the true rule, the ceiling; size only: AUC of the number of instances alone; both on the shifted bags.
 verdict: not-learned unless fresh lies above 0.5; then pass or fail as shifted lies above or below, else inconclusive.
@@ -44,22 +52,55 @@ def main(arguments: Sequence[str] | None = None) -> int:
     int
         Exit status: 0 for success, 1 when a check did not pass, 2 for wrong use, 130 after Ctrl-C.
     """
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    if not given:
+        parser.print_help()
+        return 2
+    options = parser.parse_args(given)
     try:
-        status: int = options.run(options)
+        with _ending_on_sigterm():
+            status: int = options.run(options)
+            sys.stdout.flush()
     except KeyboardInterrupt:
         print("milfast: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        sys.stderr.close()  # whoever read the output has gone; the interpreter would complain about it at exit
-        return 0
-    except (ValueError, TypeError, OSError, ImportError, FloatingPointError) as error:
+        # whoever read the output has gone; without this the interpreter would complain about it at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except Exception as error:  # a model may raise anything
         if options.traceback:
             raise
-        notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
-        print(f"milfast: error: {error}{notes}", file=sys.stderr)
+        print(f"milfast: error: {_in_one_line(error)}", file=sys.stderr)
         return 2
     return status
+
+
+def _in_one_line(error: Exception) -> str:
+    ours = isinstance(error, (ValueError, TypeError, OSError, ImportError))
+    text = str(error) if ours and str(error) else f"{type(error).__name__}: {error}"
+    if isinstance(error, OSError) and error.filename is not None:
+        text = f"{error.filename}: {error.strerror}"
+    notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
+    return f"{text}{notes}" + ("" if ours else "; --traceback shows where")
+
+
+@contextmanager
+def _ending_on_sigterm() -> Iterator[None]:
+    """Let SIGTERM unwind the stack, so that worker processes end with this one."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(number: int, _frame: object) -> None:
+        sys.exit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -73,6 +114,8 @@ def _parser() -> argparse.ArgumentParser:
     _check_parser(verbs)
     _evaluate_parser(verbs)
     _auc_parser(verbs)
+    _show_parser(verbs)
+    _merge_parser(verbs)
     _ls_parser(verbs)
     return parser
 
@@ -101,6 +144,14 @@ def _model_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, help="random state; the same seed, the same table (default: 0)")
     parser.add_argument("--jobs", type=int, default=-1, help="processes that share the work (default: one a processor)")
     parser.add_argument("--level", type=float, default=0.95, help="level of the intervals (default: 0.95)")
+    parser.add_argument("--out", metavar="FILE", help="keep results in this study file; the same command resumes it")
+    parser.add_argument(
+        "--backend",
+        choices=("processes", "dask"),
+        default="processes",
+        help="where jobs run, with --out: on this machine, or on a Dask cluster (default: processes)",
+    )
+    parser.add_argument("--scheduler", metavar="ADDRESS", help="address of the Dask scheduler, tcp://...")
     _format_argument(parser)
 
 
@@ -118,7 +169,7 @@ def _check_parser(verbs: Any) -> None:
         "examples:\n"
         "  milfast check mi-Net MI-Net NSK\n"
         "  milfast check mypackage.models:MyModel --checks presence --recipe all --runs 5\n"
-        "  milfast check all --scale paper --format markdown",
+        "  milfast check all --scale paper --out tables.db     # stop it, run it again: it goes on",
     )
     _model_arguments(parser)
     parser.add_argument(
@@ -187,6 +238,32 @@ def _auc_parser(verbs: Any) -> None:
     _format_argument(parser)
 
 
+def _show_parser(verbs: Any) -> None:
+    parser = _verb(
+        verbs,
+        "show",
+        _show_study,
+        "show what a study found so far",
+        "examples:\n  milfast show tables.db --format markdown\n  milfast show tables.db --model mi-Net --verdict fail",
+    )
+    parser.add_argument("file", metavar="STUDY", help="file made with --out")
+    for name, what in (("model", "this model"), ("check", "this check"), ("verdict", "this verdict")):
+        parser.add_argument(f"--{name}", metavar="NAME", help=f"only rows with {what}")
+    _format_argument(parser)
+
+
+def _merge_parser(verbs: Any) -> None:
+    parser = _verb(
+        verbs,
+        "merge",
+        _merge,
+        "put studies together",
+        "Jobs that are in several files are counted once.\n\nexample:\n  milfast merge node1.db node2.db --out all.db",
+    )
+    parser.add_argument("files", nargs="+", metavar="STUDY", help="files made with --out")
+    parser.add_argument("--out", required=True, metavar="FILE", help="file to put them into; may be there already")
+
+
 def _ls_parser(verbs: Any) -> None:
     parser = _verb(verbs, "ls", _ls, "list models, checks or data sets", "example:\n  milfast ls models")
     parser.add_argument("what", choices=("models", "checks", "datasets"))
@@ -197,6 +274,7 @@ def _ls_parser(verbs: Any) -> None:
 
 
 def _check(options: argparse.Namespace) -> int:
+    from milfast.checks import jobs as check_jobs
     from milfast.checks import runner
 
     chosen = _models(options.models)
@@ -214,45 +292,151 @@ def _check(options: argparse.Namespace) -> int:
         direction=options.direction,
         random_state=options.seed,
     )
-    with _progress("checking", len(jobs)) as advance:
-        results = runner.results(
-            jobs, n_jobs=options.jobs, callback=lambda _done, _total, run: advance(f"{run.model} on {run.check}")
-        )
-    rows = [result.to_dict() for result in results]
-    _show(rows, table.CHECK_COLUMNS, options.format)
+    if options.out is None:
+        # what a model prints must not get into the output
+        with _progress("checking", len(jobs)) as advance, redirect_stdout(sys.stderr):
+            results = runner.results(
+                jobs, n_jobs=options.jobs, callback=lambda _done, _total, run: advance(f"{run.model} on {run.check}")
+            )
+        failed = False
+    else:
+        pairs, failed = _through_study(options, check_jobs.FUNCTION, [check_jobs.describe(job) for job in jobs])
+        results = check_jobs.combine(pairs)
+    _show([result.to_dict() for result in results], table.CHECK_COLUMNS, options.format)
     if options.format == "table":
         runs = f" over {options.runs} runs" if options.runs > 1 else ", which hold for this one fit"
-        _console(sys.stdout).print(LEGEND.format(level=100 * options.level, runs=runs), style="dim", highlight=False)
+        sizes = {result.model: result.n_train for result in results}
+        trained = ", ".join(
+            f"{n:,} ({', '.join(m for m in sizes if sizes[m] == n)})" for n in dict.fromkeys(sizes.values())
+        )
+        legend = LEGEND.format(level=100 * options.level, runs=runs, trained=trained)
+        _console(sys.stdout).print(legend, style="dim", highlight=False, markup=False)
+        for result in results:
+            if result.verdict == "not-learned":
+                note = f"{result.model} on {result.check} ({result.recipe}): {result.reason}"
+                _console(sys.stdout).print(note, style="dim", highlight=False, markup=False)
+    if failed:
+        return 2
     passed = all(result.verdict == "pass" for result in results)
     return 0 if passed or options.exit_zero else 1
 
 
 def _evaluate(options: argparse.Namespace) -> int:
-    from milfast.evaluation import evaluate_all
+    from milfast import evaluation
 
     chosen = _models(options.models)
-    rows = []
-    with _progress("evaluating", len(chosen) * len(options.data) * options.folds * options.repeats) as advance:
+    settings: dict[str, Any] = {
+        "folds": options.folds,
+        "repeats": options.repeats,
+        "standardize": True,
+        "level": options.level,
+        "random_state": options.seed,
+    }
+    failed = False
+    if options.out is None:
+        results = []
+        with _progress("evaluating", len(chosen) * len(options.data) * options.folds * options.repeats) as advance:
+            for data in options.data:
+                with redirect_stdout(sys.stderr):
+                    results += evaluation.evaluate_all(
+                        chosen, data, n_jobs=options.jobs, callback=partial(_advance_data, advance, data), **settings
+                    )
+    else:
+        jobs = []
         for data in options.data:
-            results = evaluate_all(
-                chosen,
-                data,
-                folds=options.folds,
-                repeats=options.repeats,
-                standardize=True,
-                level=options.level,
-                random_state=options.seed,
-                n_jobs=options.jobs,
-                callback=partial(_advance_data, advance, data),
-            )
-            rows += [result.to_dict() for result in results]
-    _show(rows, table.EVALUATION_COLUMNS, options.format)
+            digest = evaluation.file_digest(data)
+            jobs += evaluation.plan(chosen, evaluation.load(data), title=data, digest=digest, **settings)
+        pairs, failed = _through_study(options, evaluation.FUNCTION, [evaluation.describe(job) for job in jobs])
+        results = evaluation.combine(pairs)
+    _show([result.to_dict() for result in results], table.EVALUATION_COLUMNS, options.format)
     if options.format == "table":
         _console(sys.stdout).print(
             f"brackets: {100 * options.level:g} % corrected resampled t interval (Nadeau & Bengio 2003)",
             style="dim",
             highlight=False,
         )
+    return 2 if failed else 0
+
+
+def _through_study(
+    options: argparse.Namespace, function: str, specifications: list[dict[str, Any]]
+) -> tuple[list[tuple[dict[str, Any], dict[str, Any]]], bool]:
+    """Do the jobs that the study file lacks; returns specifications with results, and whether a job failed."""
+    from milfast.study import Study
+
+    with Study(options.out) as study:
+        ids = study.add(function, specifications)
+        missing = sum(record.state != "done" for record in study.records(ids))
+        if missing < len(ids):
+            print(f"milfast: {len(ids) - missing} of {len(ids)} jobs are done already", file=sys.stderr)
+        with _progress("running", missing) as advance, redirect_stdout(sys.stderr):
+            study.run(
+                ids,
+                n_jobs=options.jobs,
+                backend=options.backend,
+                scheduler=options.scheduler,
+                callback=lambda _done, _total, record: advance(_job_title(record.spec)),
+            )
+        records = study.records(ids)
+    _report_unfinished(records)
+    pairs = [(record.spec, record.result) for record in records if record.result is not None]
+    return pairs, any(record.state == "failed" for record in records)
+
+
+def _job_title(specification: dict[str, Any]) -> str:
+    return f"{specification['model']} on {specification.get('check', specification.get('data'))}"
+
+
+def _report_unfinished(records: Sequence[Record]) -> None:
+    for record in records:
+        if record.state == "failed":
+            lines = (record.error or "").strip().splitlines()
+            # what stands below the last frame: the exception and its notes
+            below = list(itertools.takewhile(lambda line: not line.startswith(" "), reversed(lines)))
+            message = "; ".join(reversed(below))
+            print(f"milfast: failed: {_job_title(record.spec)}: {message}", file=sys.stderr)
+    left = sum(record.state in ("todo", "running") for record in records)
+    if left:
+        print(f"milfast: {left} of {len(records)} jobs are still to be done", file=sys.stderr)
+
+
+def _show_study(options: argparse.Namespace) -> int:
+    from milfast import evaluation
+    from milfast.checks import jobs as check_jobs
+    from milfast.study import Store
+
+    with Store(options.file, write=False) as store:
+        records = list(store.records())
+    shown = False
+    for function, combine, columns in (
+        (check_jobs.FUNCTION, check_jobs.combine, table.CHECK_COLUMNS),
+        (evaluation.FUNCTION, evaluation.combine, table.EVALUATION_COLUMNS),
+    ):
+        pairs = [(r.spec, r.result) for r in records if r.spec["function"] == function and r.result is not None]
+        rows = [result.to_dict() for result in combine(pairs)]
+        for name in ("model", "check", "verdict"):
+            wanted = getattr(options, name)
+            if wanted is not None:
+                rows = [row for row in rows if row.get(name) == wanted]
+        if rows:
+            _show(rows, columns, options.format)
+            shown = True
+    _report_unfinished(records)
+    if not shown:
+        print("milfast: no result to show", file=sys.stderr)
+    return 0
+
+
+def _merge(options: argparse.Namespace) -> int:
+    from milfast.study import Store
+
+    with Store(options.out) as target:
+        for file in options.files:
+            with Store(file, write=False) as source:
+                taken = target.absorb(source)
+            print(f"{file}: {taken} results taken", file=sys.stderr)
+        counts = target.counts()
+    print(f"{options.out}: {counts['done']} done, {counts['failed']} failed, {counts['todo']} to do")
     return 0
 
 
@@ -260,7 +444,15 @@ def _auc(options: argparse.Namespace) -> int:
     from milfast.uncertainty import auc_interval
 
     scores, labels = _read_scores(options.file, options.scores, options.labels, options.pos_label)
-    interval = auc_interval(scores, labels, level=options.level, pos_label=options.pos_label)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        interval = auc_interval(scores, labels, level=options.level, pos_label=options.pos_label)
+        partial_auc = None
+        if options.max_fpr is not None:
+            area = milfast.auc(scores, labels, max_fpr=options.max_fpr, pos_label=options.pos_label)
+            partial_auc = None if math.isnan(area) else area
+    for message in dict.fromkeys(str(warning.message) for warning in caught):
+        print(f"milfast: warning: {message}", file=sys.stderr)
     bounds = interval.to_dict()
     row = {
         "auc": bounds["estimate"],
@@ -273,11 +465,11 @@ def _auc(options: argparse.Namespace) -> int:
     }
     columns = [table.Column("AUC", "auc", bounds=True), table.Column("method", "method")]
     if options.max_fpr is not None:
-        row["partial_auc"] = milfast.auc(scores, labels, max_fpr=options.max_fpr, pos_label=options.pos_label)
+        row["partial_auc"] = partial_auc
         columns.append(table.Column(f"up to FPR {options.max_fpr:g} (McClish)", "partial_auc"))
     columns += [table.Column("positives", "n_pos"), table.Column("negatives", "n_neg")]
     _show([row], columns, options.format)
-    return 0
+    return 0 if bounds["estimate"] is not None else 1
 
 
 def _ls(options: argparse.Namespace) -> int:
@@ -300,7 +492,12 @@ def _ls(options: argparse.Namespace) -> int:
         rows = [{"name": e.name, "summary": e.summary} for e in catalogue.registry.entries.values()]
     else:
         rows = [
-            {"name": e.name, "group": e.group, "needs": ", ".join(e.requires) or "-", "summary": e.summary}
+            {
+                "name": e.name,
+                "group": e.group,
+                "needs": ", ".join(e.requires) or "-",
+                "summary": e.summary.removeprefix(f"{e.name}: "),
+            }
             for e in models.registry.entries.values()
         ]
     _show(rows, [table.Column(key, key) for key in rows[0]], options.format)
@@ -325,8 +522,6 @@ def _models(given: Sequence[str]) -> list[Any]:
                     print(f"milfast: left out: {error}", file=sys.stderr)
                 else:
                     chosen.append(member)
-        elif ":" in name:
-            chosen.append(_import(name))
         else:
             chosen.append(name)
     if not chosen:
@@ -334,25 +529,9 @@ def _models(given: Sequence[str]) -> list[Any]:
     return list(dict.fromkeys(chosen))
 
 
-def _import(path: str) -> Any:
-    module_name, _, attribute = path.partition(":")
-    if "" not in sys.path:
-        sys.path.insert(0, "")  # a model beside the current directory, as with `python -m`
-    try:
-        module = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name != module_name.partition(".")[0]:
-            raise
-        raise ValueError(f"{path}: there is no module {module_name} here or among the installed ones") from None
-    try:
-        return getattr(module, attribute)
-    except AttributeError:
-        raise ValueError(f"{path}: module {module_name} has no {attribute!r}") from None
-
-
 def _read_scores(
     file: str, scores: str | None, labels: str | None, pos_label: str | None
-) -> tuple[list[float], list[Any]]:
+) -> tuple[list[int | float], list[Any]]:
     with _open(file) as stream:
         file = "standard input" if file == "-" else file
         reader = csv.reader(stream)
@@ -361,38 +540,55 @@ def _read_scores(
             raise ValueError(f"{file} is empty")
         score_at = _column(file, header, scores, ("score", "scores", "prediction"), "--scores")
         label_at = _column(file, header, labels, ("label", "labels", "target", "y"), "--labels")
-        found: tuple[list[float], list[Any]] = ([], [])
+        found: tuple[list[int | float], list[Any]] = ([], [])
         for row in reader:
             if not row:
                 continue
             place = f"{file}, line {reader.line_num}"
             if len(row) <= max(score_at, label_at):
                 raise ValueError(f"{place}: {len(row)} cells where the header has {len(header)}")
-            try:
-                found[0].append(float(row[score_at]))
-            except ValueError:
-                raise ValueError(f"{place}: {row[score_at]!r} in column {header[score_at]!r} is not a number") from None
+            score = _number(row[score_at])
+            if score is None:
+                raise ValueError(f"{place}: {row[score_at]!r} in column {header[score_at]!r} is not a number")
+            found[0].append(score)
             label = row[label_at].strip()
             if pos_label is not None:
                 found[1].append(label)
                 continue
-            try:
-                found[1].append(float(label))
-            except ValueError:
+            number = _number(label)
+            if number is None:
                 raise ValueError(
                     f"{place}: {label!r} in column {header[label_at]!r} is not 0, 1 or -1: "
                     "say which label is positive with --pos-label"
-                ) from None
+                )
+            found[1].append(number)
     if not found[0]:
         raise ValueError(f"{file} has a header but no rows")
     return found
 
 
+def _number(cell: str) -> int | float | None:
+    """The number in a cell; integers stay integers, so that large ones are not rounded."""
+    text = cell.strip()
+    if not text.isascii() or "_" in text:  # Python would read 1_000
+        return None
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return None
+
+
 def _column(file: str, header: Sequence[str], wanted: str | None, usual: Sequence[str], flag: str) -> int:
-    names = [name.strip() for name in header]
+    names = [name.strip().removeprefix("\ufeff") for name in header]
     for name in usual if wanted is None else (wanted,):
+        if names.count(name) > 1:
+            raise ValueError(f"{file} has {names.count(name)} columns {name!r}: rename all but one")
         if name in names:
             return names.index(name)
+    if len(names) == 1 and any(mark in names[0] for mark in ";\t"):
+        raise ValueError(f"{file}: cells must be separated by commas; the header is {names[0]!r}")
     missing = " or ".join(usual) if wanted is None else repr(wanted)
     raise ValueError(f"{file} has no column {missing}; it has {', '.join(names)}: name one with {flag}")
 
@@ -420,9 +616,14 @@ def _console(stream: TextIO) -> Console:
 
 def _show(rows: Sequence[dict[str, Any]], columns: Sequence[table.Column], form: table.Format) -> None:
     if form == "table":
-        _console(sys.stdout).print(table.rich_table(rows, columns))
+        console = _console(sys.stdout)
+        with console.capture() as captured:
+            console.print(table.rich_table(rows, table.fitting(rows, columns, console.width)))
+        print("\n".join(line.rstrip() for line in captured.get().strip("\n").splitlines()))
     elif form == "markdown":
         print(table.markdown(rows, columns))
+    elif form == "latex":
+        print(table.latex(rows, columns))
     elif form == "csv":
         print(table.as_csv(rows))
     else:
@@ -432,6 +633,7 @@ def _show(rows: Sequence[dict[str, Any]], columns: Sequence[table.Column], form:
 @contextmanager
 def _progress(what: str, total: int) -> Iterator[Callable[[str], None]]:
     """A bar with the time left on standard error, where that is a terminal."""
+    from rich.markup import escape
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -456,6 +658,6 @@ def _progress(what: str, total: int) -> Iterator[Callable[[str], None]]:
         task = bar.add_task(what, total=total)
 
         def advance(text: str) -> None:
-            bar.update(task, advance=1, description=f"{what}: {text}")
+            bar.update(task, advance=1, description=escape(f"{what}: {text}"))
 
         yield advance

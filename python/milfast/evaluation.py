@@ -2,25 +2,66 @@
 
 from __future__ import annotations
 
+import hashlib
 import html
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from milfast import _core
 from milfast.bags import Bags
-from milfast.checks.adapters import Subject, bag_scores
+from milfast.checks.adapters import Subject, at, bag_scores, fit
 from milfast.seeding import root_seed, seed_value
-from milfast.uncertainty import Interval, mean_interval
+from milfast.uncertainty import Interval, mean_interval, proportion_interval
+from milfast.workers import stream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
     from milfast.seeding import RandomState
+
+
+#: What a study calls.
+FUNCTION = "milfast.evaluation:run_specification"
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One fit: one model, one data set, one fold of one repeat.
+
+    Attributes
+    ----------
+    subject : Subject
+    data : str
+        Name of the data set.
+    digest : str or None
+        SHA-256 of its file, where it was read from one that milfast does not know.
+    folds, repeats : int
+    repeat, fold : int
+        Which one, from 0.
+    seed : int
+        Root seed of the whole call.
+    standardize : bool
+    level : float
+        Level of the interval to be made of all folds.
+    """
+
+    subject: Subject
+    data: str
+    digest: str | None
+    folds: int
+    repeats: int
+    repeat: int
+    fold: int
+    seed: int
+    standardize: bool
+    level: float
 
 
 @dataclass(frozen=True, repr=False)
@@ -177,96 +218,267 @@ def evaluate_all(
     list of EvaluationResult
         In the order of `models`.
     """
-    from sklearn.model_selection import StratifiedKFold
+    bags = load(data)
+    jobs = plan(
+        models,
+        bags,
+        title=data if isinstance(data, str) else "bags",
+        digest=None,
+        folds=folds,
+        repeats=repeats,
+        standardize=standardize,
+        level=level,
+        random_state=random_state,
+    )
+    outcomes: dict[int, dict[str, Any]] = {}
+    for index, outcome in stream(partial(_numbered, bags=bags), enumerate(jobs), n_jobs=n_jobs):
+        outcomes[index] = outcome
+        if callback is not None:
+            callback(len(outcomes), len(jobs), jobs[index].subject.name)
+    results = []
+    for first in range(0, len(jobs), folds * repeats):  # model by model: two objects may have one description
+        part = range(first, first + folds * repeats)
+        results += combine((describe(jobs[index]), outcomes[index]) for index in part)
+    return results
 
+
+def plan(
+    models: Sequence[Any],
+    bags: Bags,
+    *,
+    title: str,
+    digest: str | None,
+    folds: int,
+    repeats: int,
+    standardize: bool,
+    level: float,
+    random_state: RandomState,
+) -> list[Fold]:
+    """All fits of a call, after every argument was looked at; parameters as in `evaluate`.
+
+    Parameters
+    ----------
+    title : str
+        Name of the data set.
+    digest : str or None
+        SHA-256 of its file.
+
+    Returns
+    -------
+    list of Fold
+        Model by model, repeat by repeat, fold by fold.
+    """
     for name, value, least in (("folds", folds, 2), ("repeats", repeats, 1)):
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
             raise ValueError(f"{name} must be an integer of at least {least}; got {value!r}")
     if not 0 < level < 1:
         raise ValueError(f"level must lie strictly between 0 and 1; got {level}")
     subjects = [Subject.of(model, tested=False) for model in models]
-    bags, title = _load(data)
     if bags.labels is None:
         raise ValueError("bags carry no labels: give them with Bags(..., labels=...)")
     smallest = int(np.bincount(bags.labels, minlength=2).min())
     if smallest < folds:
         raise ValueError(f"the smaller class has {smallest} bags, too few for {folds} folds")
     seed = root_seed(random_state)
-    jobs = []
-    for index, subject in enumerate(subjects):
-        for repeat in range(repeats):
-            splitter = StratifiedKFold(folds, shuffle=True, random_state=seed_value(seed, repeat) % 2**32)
-            for fold, (train, test) in enumerate(splitter.split(bags.labels, bags.labels)):
-                jobs.append((index, repeat, fold, subject, train, test, seed_value(seed, repeat, fold)))
-    aucs = np.empty((len(subjects), repeats, folds))
-    seconds = np.zeros(len(subjects))
-    for done, (index, repeat, fold, auc, spent) in enumerate(_stream(jobs, bags, standardize, n_jobs), start=1):
-        aucs[index, repeat, fold] = auc
-        seconds[index] += spent
-        if callback is not None:
-            callback(done, len(jobs), subjects[index].name)
     return [
-        EvaluationResult(
-            model=subject.name,
-            data=title,
-            auc=mean_interval(values.ravel(), level=level, test_train_ratio=1 / (folds - 1), bounds=(0.0, 1.0)),
-            fold_aucs=values,
-            folds=folds,
-            repeats=repeats,
-            seed=seed,
-            seconds=float(spent),
-        )
-        for subject, values, spent in zip(subjects, aucs, seconds, strict=True)
+        Fold(subject, title, digest, int(folds), int(repeats), repeat, fold, seed, standardize, level)
+        for subject in subjects
+        for repeat in range(repeats)
+        for fold in range(folds)
     ]
 
 
-def _load(data: object) -> tuple[Bags, str]:
+def describe(job: Fold) -> dict[str, Any]:
+    """Everything that determines the result of a job, as plain values.
+
+    Parameters
+    ----------
+    job : Fold
+
+    Returns
+    -------
+    dict
+    """
+    return {
+        "model": job.subject.reference,
+        "name": job.subject.name,
+        "parameters": job.subject.parameters(),
+        "data": job.data,
+        "digest": job.digest,
+        "folds": job.folds,
+        "repeats": job.repeats,
+        "repeat": job.repeat,
+        "fold": job.fold,
+        "seed": job.seed,
+        "standardize": job.standardize,
+        "level": job.level,
+    }
+
+
+def run_specification(specification: dict[str, Any]) -> dict[str, Any]:
+    """Do the job that `describe` described.
+
+    Parameters
+    ----------
+    specification : dict
+
+    Returns
+    -------
+    dict
+        ``auc``, ``n_pos``, ``n_neg`` and ``seconds``.
+
+    Raises
+    ------
+    ValueError
+        When the data file is no longer the one that the job was made for.
+    """
+    data, digest = specification["data"], specification["digest"]
+    if digest is not None and file_digest(data) != digest:
+        raise ValueError(f"{data} has changed since the study was begun: begin a new one")
+    names = ("data", "digest", "folds", "repeats", "repeat", "fold", "seed", "standardize", "level")
+    subject = Subject.of(specification["model"], tested=False)
+    return run_fold(Fold(subject, **{name: specification[name] for name in names}), _cached(data))
+
+
+def file_digest(data: str) -> str | None:
+    """SHA-256 of a file of bags; None for a data set that milfast knows, as those are verified when they are read.
+
+    Parameters
+    ----------
+    data : str
+        Name of a data set, or of a CSV file.
+
+    Returns
+    -------
+    str or None
+    """
+    return hashlib.sha256(Path(data).read_bytes()).hexdigest() if _is_file(data) else None
+
+
+def combine(pairs: Iterable[tuple[dict[str, Any], dict[str, Any]]]) -> list[EvaluationResult]:
+    """Results from specifications and what they gave.
+
+    Parameters
+    ----------
+    pairs : iterable of (dict, dict)
+
+    Returns
+    -------
+    list of EvaluationResult
+        In the order in which their first folds come. A model without all of its folds is left out: the mean of some is
+        not that of all.
+    """
+    groups: dict[str, tuple[dict[str, Any], dict[tuple[int, int], dict[str, Any]]]] = {}
+    for given, gave in pairs:
+        key = str(sorted((name, str(value)) for name, value in given.items() if name not in ("repeat", "fold")))
+        groups.setdefault(key, (given, {}))[1][given["repeat"], given["fold"]] = gave
+    results = []
+    for given, outcomes in groups.values():
+        folds, repeats = given["folds"], given["repeats"]
+        if len(outcomes) < folds * repeats:
+            continue
+        aucs = np.array([[outcomes[repeat, fold]["auc"] for fold in range(folds)] for repeat in range(repeats)])
+        interval = mean_interval(
+            aucs.ravel(), level=given["level"], test_train_ratio=1 / (folds - 1), bounds=(0.0, 1.0)
+        )
+        if interval.low == interval.high and interval.estimate in (0.0, 1.0):
+            # a spread of 0 says nothing: what remains is the bound for as many bags as the smaller class has
+            first = [outcome for (repeat, _), outcome in outcomes.items() if repeat == 0]
+            n = min(sum(outcome[count] for outcome in first) for count in ("n_pos", "n_neg"))
+            bound = proportion_interval(round(interval.estimate) * n, n, level=given["level"])
+            interval = replace(interval, low=bound.low, high=bound.high, method="wilson bound")
+        results.append(
+            EvaluationResult(
+                model=given["name"],
+                data=given["data"],
+                auc=interval,
+                fold_aucs=aucs,
+                folds=folds,
+                repeats=repeats,
+                seed=given["seed"],
+                seconds=sum(outcome["seconds"] for outcome in outcomes.values()),
+            )
+        )
+    return results
+
+
+def _is_file(data: str) -> bool:
+    return data.endswith((".csv", ".csv.gz"))
+
+
+def load(data: object) -> Bags:
+    """Bags of a data set, of a CSV file, or themselves.
+
+    Parameters
+    ----------
+    data : str or Bags
+
+    Returns
+    -------
+    Bags
+
+    Raises
+    ------
+    TypeError
+        When `data` is something else.
+    ValueError, FileNotFoundError
+        As `milfast.datasets.load` and `read_csv`.
+    """
     if isinstance(data, Bags):
-        return data, "bags"
+        return data
     if not isinstance(data, str):
         raise TypeError(f"data must be the name of a data set or milfast.Bags; got {type(data).__name__}")
     from milfast import datasets
 
-    if data.endswith((".csv", ".csv.gz")):
-        return datasets.read_csv(data), data
-    return datasets.load(data), data
+    return datasets.read_csv(data) if _is_file(data) else datasets.load(data)
 
 
-def _stream(
-    jobs: list[tuple[Any, ...]], bags: Bags, standardize: bool, n_jobs: int
-) -> Iterator[tuple[int, int, int, float, float]]:
-    if n_jobs == 1:
-        for job in jobs:
-            yield _fold(job, bags, standardize, None)
-        return
-    import joblib
-
-    workers = joblib.effective_n_jobs(n_jobs)
-    threads = max(1, joblib.cpu_count() // workers)
-    parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered")
-    yield from parallel(joblib.delayed(_fold)(job, bags, standardize, threads) for job in jobs)
+_cached = cache(load)
 
 
-def _fold(
-    job: tuple[Any, ...], bags: Bags, standardize: bool, threads: int | None
-) -> tuple[int, int, int, float, float]:
-    index, repeat, fold, subject, train, test, seed = job
-    if threads is not None:
-        _core.set_num_threads(threads)
+def _numbered(item: tuple[int, Fold], bags: Bags) -> tuple[int, dict[str, Any]]:
+    return item[0], run_fold(item[1], bags)
+
+
+def run_fold(job: Fold, bags: Bags) -> dict[str, Any]:
+    """Fit on the other folds, and score this one.
+
+    Parameters
+    ----------
+    job : Fold
+    bags : Bags
+        The data set.
+
+    Returns
+    -------
+    dict
+        ``auc``, ``n_pos``, ``n_neg`` and ``seconds``.
+
+    Raises
+    ------
+    Exception
+        Whatever the model raises, with a note that says where.
+    """
+    from sklearn.model_selection import StratifiedKFold
+
     start = time.perf_counter()
-    fit, held_out = bags[train], bags[test]
-    if standardize:
+    splitter = StratifiedKFold(job.folds, shuffle=True, random_state=seed_value(job.seed, job.repeat) % 2**32)
+    train, test = list(splitter.split(bags.labels, bags.labels))[job.fold]
+    training, held_out = bags[train], bags[test]
+    if job.standardize:
         from sklearn.preprocessing import StandardScaler
 
-        scaler = StandardScaler().fit(fit.instances)
-        fit = fit.with_instances(scaler.transform(fit.instances))
+        scaler = StandardScaler().fit(training.instances)
+        training = training.with_instances(scaler.transform(training.instances))
         held_out = held_out.with_instances(scaler.transform(held_out.instances))
-    try:
-        model = subject.fresh(seed)
-        model.fit(fit)
-        scores = bag_scores(model, held_out, subject.name)
-    except Exception as error:
-        error.add_note(f"while evaluating {subject.name}, repeat {repeat + 1}, fold {fold + 1}")
-        raise
+    with at(f"while evaluating {job.subject.name} on {job.data}, repeat {job.repeat + 1}, fold {job.fold + 1}"):
+        model = job.subject.fresh(seed_value(job.seed, job.repeat, job.fold))
+        fit(model, training)
+        scores = bag_scores(model, held_out, job.subject.name)
     assert held_out.labels is not None
-    return index, repeat, fold, _core.auc(scores, held_out.labels), time.perf_counter() - start
+    return {
+        "auc": _core.auc(scores, held_out.labels),
+        "n_pos": int(held_out.labels.sum()),
+        "n_neg": int((held_out.labels == 0).sum()),
+        "seconds": time.perf_counter() - start,
+    }

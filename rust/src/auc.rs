@@ -5,6 +5,7 @@
 
 use crate::error::{Error, Result};
 use crate::labels::{self, Label};
+use crate::memory;
 use crate::parallel::{self, Interrupt};
 use crate::simd::{Kernel, dispatch};
 
@@ -16,6 +17,8 @@ const FEW_PAIRS: usize = 1 << 12;
 const DISTRIBUTE: usize = 1 << 16;
 const BUCKETS: usize = 256;
 const SAMPLES_PER_BUCKET: usize = 16;
+/// What most memory goes into.
+const KEYS: &str = "the keys of the scores";
 
 /// A score: anything with a total order once NaN is ruled out.
 pub trait Score: Copy + PartialEq + Send + Sync + std::fmt::Display {
@@ -197,8 +200,8 @@ fn splitters<K: Ord + Copy>(keys: &[K]) -> Vec<K> {
     cuts
 }
 
-/// Reorder `keys` by bucket; returns where each bucket starts, and the end.
-fn distribute<K: Ord + Copy + Default>(keys: &mut Vec<K>, cuts: &[K]) -> Vec<usize> {
+/// The keys, bucket by bucket, and where each bucket starts, and the end.
+fn distribute<K: Ord + Copy + Default>(keys: &[K], cuts: &[K]) -> Result<(Vec<K>, Vec<usize>)> {
     // Branch-free search in a table padded to a power of two; the last cut stands in for the missing ones, and the
     // index is clamped, since a key at or above the last cut would count the padding too.
     let mut table = [cuts[cuts.len() - 1]; BUCKETS - 1];
@@ -211,7 +214,7 @@ fn distribute<K: Ord + Copy + Default>(keys: &mut Vec<K>, cuts: &[K]) -> Vec<usi
         }
         base.min(cuts.len())
     };
-    let ids: Vec<u8> = keys.iter().map(|&k| bucket(k) as u8).collect();
+    let ids: Vec<u8> = memory::collect(keys.iter().map(|&k| bucket(k) as u8), "the buckets of the scores")?;
     let mut starts = vec![0usize; BUCKETS + 1];
     for &id in &ids {
         starts[usize::from(id) + 1] += 1;
@@ -220,27 +223,26 @@ fn distribute<K: Ord + Copy + Default>(keys: &mut Vec<K>, cuts: &[K]) -> Vec<usi
         starts[b + 1] += starts[b];
     }
     let mut next = starts.clone();
-    let mut sorted = vec![K::default(); keys.len()];
+    let mut sorted = memory::filled(K::default(), keys.len(), "the scores by bucket")?;
     for (&key, &id) in keys.iter().zip(&ids) {
         sorted[next[usize::from(id)]] = key;
         next[usize::from(id)] += 1;
     }
-    *keys = sorted;
-    starts
+    Ok((sorted, starts))
 }
 
-fn doubled_u_large<K>(mut pos: Vec<K>, mut neg: Vec<K>, interrupt: &Interrupt) -> Result<u128>
+fn doubled_u_large<K>(pos: &[K], neg: &[K], interrupt: &Interrupt) -> Result<u128>
 where
     K: Ord + Copy + Default + Send + Sync,
 {
     if pos.is_empty() || neg.is_empty() {
         return Ok(0);
     }
-    let cuts = splitters(if pos.len() > neg.len() { &pos } else { &neg });
+    let cuts = splitters(if pos.len() > neg.len() { pos } else { neg });
     interrupt.check()?;
-    let pos_starts = distribute(&mut pos, &cuts);
+    let (mut pos, pos_starts) = distribute(pos, &cuts)?;
     interrupt.check()?;
-    let neg_starts = distribute(&mut neg, &cuts);
+    let (mut neg, neg_starts) = distribute(neg, &cuts)?;
     let mut tasks = Vec::with_capacity(BUCKETS);
     let (mut pos_rest, mut neg_rest) = (&mut pos[..], &mut neg[..]);
     for b in 0..BUCKETS {
@@ -258,7 +260,8 @@ where
 /// Pair counts of scores and labels: O(n log n).
 ///
 /// # Errors
-/// [`Error`] when lengths differ, a score is NaN or the labels are not two-valued; [`Error::Interrupted`].
+/// [`Error`] when lengths differ, a score is NaN, the labels are not two-valued or memory runs out;
+/// [`Error::Interrupted`].
 pub fn pair_counts<S: Score, L: Label>(scores: &[S], labels: &[L], interrupt: &Interrupt) -> Result<PairCounts> {
     same_length(scores, labels)?;
     let n = scores.len();
@@ -267,13 +270,12 @@ pub fn pair_counts<S: Score, L: Label>(scores: &[S], labels: &[L], interrupt: &I
     let keys = if n <= ON_STACK {
         &mut stack[..n]
     } else {
-        heap = vec![S::Key::default(); n];
+        heap = memory::filled(S::Key::default(), n, KEYS)?;
         &mut heap[..]
     };
     let n_pos = split(scores, labels, keys)?;
     let (pos, neg) = keys.split_at_mut(n_pos);
-    let doubled_u =
-        if n < DISTRIBUTE { doubled_u(pos, neg) } else { doubled_u_large(pos.to_vec(), neg.to_vec(), interrupt)? };
+    let doubled_u = if n < DISTRIBUTE { doubled_u(pos, neg) } else { doubled_u_large(pos, neg, interrupt)? };
     Ok(PairCounts { doubled_u, n_pos: n_pos as u64, n_neg: (n - n_pos) as u64 })
 }
 
@@ -332,10 +334,11 @@ fn weights_by_score<S: Score, L: Label>(
     scores: &[S],
     labels: &[L],
     weights: Option<&[f64]>,
+    interrupt: &Interrupt,
 ) -> Result<Vec<(f64, f64)>> {
     same_length(scores, labels)?;
     let mut bits = 0;
-    let mut order: Vec<(S::Key, u32, usize)> = Vec::with_capacity(scores.len());
+    let mut order: Vec<(S::Key, u32, usize)> = memory::room(scores.len(), KEYS)?;
     for (i, (&score, &label)) in scores.iter().zip(labels).enumerate() {
         if score.is_nan() {
             return Err(not_a_number("scores", scores));
@@ -366,14 +369,18 @@ fn weights_by_score<S: Score, L: Label>(
             return Err(Error::Range(format!("sample_weight[{i}] is {}: weights must not be negative", weights[i])));
         }
     }
+    interrupt.check()?;
     let mut largest = [0.0; 2];
     for &(_, positive, i) in &order {
         largest[positive as usize] = f64::max(largest[positive as usize], weights.map_or(1.0, |w| w[i]));
     }
     let scales = largest.map(scale);
+    interrupt.check()?;
     order.sort_unstable();
-    let mut groups = Vec::new();
-    for group in order.chunk_by(|a, b| a.0 == b.0) {
+    interrupt.check()?;
+    let by_score = || order.chunk_by(|a, b| a.0 == b.0);
+    let mut groups = memory::room(by_score().count(), "the weights at each score")?;
+    for group in by_score() {
         let (mut pos, mut neg) = (Sum::default(), Sum::default());
         for &(_, positive, i) in group {
             let class = if positive == 1 { &mut pos } else { &mut neg };
@@ -381,6 +388,7 @@ fn weights_by_score<S: Score, L: Label>(
         }
         groups.push((pos.value(), neg.value()));
     }
+    interrupt.check()?;
     Ok(groups)
 }
 
@@ -388,8 +396,8 @@ fn weights_by_score<S: Score, L: Label>(
 ///
 /// # Errors
 /// As [`pair_counts`], and when a weight is negative or not finite.
-pub fn weighted<S: Score, L: Label>(scores: &[S], labels: &[L], weights: &[f64]) -> Result<f64> {
-    let groups = weights_by_score(scores, labels, Some(weights))?;
+pub fn weighted<S: Score, L: Label>(scores: &[S], labels: &[L], weights: &[f64], interrupt: &Interrupt) -> Result<f64> {
+    let groups = weights_by_score(scores, labels, Some(weights), interrupt)?;
     let (mut area, mut below, mut n_pos) = (Sum::default(), Sum::default(), Sum::default());
     for &(pos, neg) in &groups {
         area.add(pos * (below.value() + neg / 2.0));
@@ -412,11 +420,12 @@ pub fn partial<S: Score, L: Label>(
     weights: Option<&[f64]>,
     max_fpr: f64,
     standardize: bool,
+    interrupt: &Interrupt,
 ) -> Result<f64> {
     if !(max_fpr > 0.0 && max_fpr <= 1.0) {
         return Err(Error::Range(format!("max_fpr must lie in (0, 1]; got {max_fpr}")));
     }
-    let groups = weights_by_score(scores, labels, weights)?;
+    let groups = weights_by_score(scores, labels, weights, interrupt)?;
     let (mut n_pos, mut n_neg) = (Sum::default(), Sum::default());
     for &(pos, neg) in &groups {
         n_pos.add(pos);
@@ -469,30 +478,31 @@ pub fn many<S: Score, L: Label>(
 ) -> Result<Vec<f64>> {
     let n_rows = scores.len().checked_div(width).unwrap_or(0);
     let block = (4096 / width.max(1)).max(1);
-    let blocks: Vec<usize> = (0..n_rows).step_by(block).collect();
-    let aucs = parallel::map(blocks, scores.len() >= DISTRIBUTE, interrupt, |first| {
-        (first..(first + block).min(n_rows))
-            .map(|row| {
-                let cells = row * width..(row + 1) * width;
-                let labels = match labels {
-                    RowLabels::Shared(labels) => labels,
-                    RowLabels::PerRow(labels) => &labels[cells.clone()],
-                };
-                row_auc(&scores[cells], labels).map_err(|error| in_row(row, error))
-            })
-            .collect::<Result<Vec<f64>>>()
+    let cuts = parallel::cuts(n_rows, block, |row| row)?;
+    let mut aucs = memory::filled(f64::NAN, n_rows, "the AUC of each row")?;
+    parallel::fill(&mut aucs, &cuts, scores.len() >= DISTRIBUTE, interrupt, |i, aucs| {
+        for (row, auc) in (i * block..).zip(aucs) {
+            let cells = row * width..(row + 1) * width;
+            let labels = match labels {
+                RowLabels::Shared(labels) => labels,
+                RowLabels::PerRow(labels) => &labels[cells.clone()],
+            };
+            *auc = row_auc(&scores[cells], labels, interrupt).map_err(|error| in_row(row, error))?;
+        }
+        Ok(())
     })?;
-    Ok(aucs.concat())
+    Ok(aucs)
 }
 
 /// Inside a task of the pool the large path, which would use the pool itself, is left out.
-fn row_auc<S: Score, L: Label>(scores: &[S], labels: &[L]) -> Result<f64> {
+fn row_auc<S: Score, L: Label>(scores: &[S], labels: &[L], interrupt: &Interrupt) -> Result<f64> {
     same_length(scores, labels)?;
     if scores.len() <= ON_STACK {
-        return Ok(pair_counts(scores, labels, &Interrupt::default())?.auc());
+        return Ok(pair_counts(scores, labels, interrupt)?.auc());
     }
-    let mut keys = vec![S::Key::default(); scores.len()];
+    let mut keys = memory::filled(S::Key::default(), scores.len(), KEYS)?;
     let n_pos = split(scores, labels, &mut keys)?;
+    interrupt.check()?;
     let (pos, neg) = keys.split_at_mut(n_pos);
     let (n_pos, n_neg) = (pos.len() as u64, neg.len() as u64);
     Ok(PairCounts { doubled_u: doubled_u(pos, neg), n_pos, n_neg }.auc())
@@ -571,6 +581,8 @@ mod tests {
         let labels: Vec<bool> = (0..=DISTRIBUTE).map(|i| i % 3 == 0).collect();
         assert_eq!(pair_counts(&scores, &labels, &stop), Err(Error::Interrupted));
         assert_eq!(many(&scores, 1, RowLabels::PerRow(&labels), &stop), Err(Error::Interrupted));
+        assert_eq!(weighted(&scores[..2], &labels[..2], &[1.0, 2.0], &stop), Err(Error::Interrupted));
+        assert_eq!(partial(&scores[..2], &labels[..2], None, 0.5, true, &stop), Err(Error::Interrupted));
         assert_eq!(crate::delong::delong(&scores[..9], &labels[..9], &stop), Err(Error::Interrupted));
     }
 
@@ -593,9 +605,10 @@ mod tests {
     #[test]
     fn the_size_of_the_weights_does_not_matter() {
         let (scores, labels) = ([0.1, 0.4, 0.35, 0.8], [false, false, true, true]);
+        let never = Interrupt::default();
         for size in [1.0, 3.0, 5e-324, 1e-200, 1e200, f64::MAX] {
-            let whole = weighted(&scores, &labels, &[size; 4]).unwrap();
-            let half = partial(&scores, &labels, Some(&[size; 4]), 0.5, false).unwrap();
+            let whole = weighted(&scores, &labels, &[size; 4], &never).unwrap();
+            let half = partial(&scores, &labels, Some(&[size; 4]), 0.5, false, &never).unwrap();
             assert!((whole - 0.75).abs() < 1e-15 && (half - 0.25).abs() < 1e-15, "{size}: {whole}, {half}");
         }
     }

@@ -70,3 +70,19 @@ impl<'a, T> Bags<'a, T> {
         &self.instances[rows.start * self.n_features..rows.end * self.n_features]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offsets_out_of_order_are_refused() {
+        let x = [0.0; 6];
+        let bad: [&[i64]; 7] =
+            [&[], &[0], &[0, i64::MAX, -2, 3], &[0, 2, 1, 3], &[1, 3], &[0, 4], &[i64::MIN, i64::MAX, 3]];
+        for offsets in bad {
+            assert!(Bags::new(&x, 2, offsets).is_err(), "{offsets:?}");
+        }
+        assert_eq!(Bags::new(&x, 2, &[0, 0, 3]).unwrap().len(), 2);
+    }
+}

@@ -6,6 +6,7 @@
 use crate::auc::{PairCounts, Score};
 use crate::error::{Error, Result};
 use crate::labels::{self, Label};
+use crate::memory;
 use crate::parallel::Interrupt;
 
 /// AUC and its variance.
@@ -24,7 +25,9 @@ pub struct DeLong {
 pub fn delong<S: Score, L: Label>(scores: &[S], labels: &[L], interrupt: &Interrupt) -> Result<DeLong> {
     // Checks the input, and for large input costs little beside the sort below.
     let counts = crate::auc::pair_counts(scores, labels, interrupt)?;
-    let mut sorted: [Vec<S::Key>; 2] = [Vec::new(), Vec::new()];
+    interrupt.check()?;
+    let room = |n: u64| memory::room::<S::Key>(n as usize, "the scores of each class");
+    let mut sorted = [room(counts.n_neg)?, room(counts.n_pos)?];
     for (&score, &label) in scores.iter().zip(labels) {
         sorted[usize::from(labels::is_positive(label.bit()))].push(score.key());
     }
@@ -34,7 +37,9 @@ pub fn delong<S: Score, L: Label>(scores: &[S], labels: &[L], interrupt: &Interr
     }
     let [neg, pos] = sorted;
     interrupt.check()?;
-    let variance = spread(&pos, &neg)? + spread(&neg, &pos)?;
+    let of_pos = spread(&pos, &neg)?;
+    interrupt.check()?;
+    let variance = of_pos + spread(&neg, &pos)?;
     Ok(DeLong { counts, variance })
 }
 

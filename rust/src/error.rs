@@ -32,6 +32,8 @@ pub enum Error {
     Labels(String),
     /// A number lies outside its range; the text is the whole message.
     Range(String),
+    /// There is not enough memory; the text is the whole message.
+    Memory(String),
     /// Ctrl-C: the caller asked to stop.
     Interrupted,
 }
@@ -45,7 +47,7 @@ impl fmt::Display for Error {
             Self::NotFinite { argument, position, value } => {
                 write!(f, "{argument}{position} is {value}: drop or impute it first")
             }
-            Self::Labels(message) | Self::Range(message) => f.write_str(message),
+            Self::Labels(message) | Self::Range(message) | Self::Memory(message) => f.write_str(message),
             Self::Interrupted => f.write_str("interrupted"),
         }
     }

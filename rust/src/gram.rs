@@ -3,8 +3,11 @@
 //! k(x, y) = exp(-gamma |x - y|^2) from exact differences, so that k(x, x) = 1. Sums over bags never build the matrix of
 //! all instance pairs.
 
+use std::ops::Range;
+
 use crate::bags::Bags;
 use crate::error::{Error, Result};
+use crate::memory;
 use crate::parallel::{self, Interrupt};
 use crate::simd::{Kernel, Real, dispatch};
 
@@ -14,7 +17,7 @@ const LANES: usize = 16;
 const ROWS: usize = 2;
 /// Pairs times features from which threads pay.
 const LARGE: usize = 1 << 18;
-/// Pairs times features of one task.
+/// Pairs times features of one task, and between two looks at the interrupt.
 const TASK: usize = 1 << 22;
 
 /// Instances in groups of `LANES`, feature after feature; the last group repeats its last instance.
@@ -25,19 +28,26 @@ struct Panels<T> {
 }
 
 impl<T: Real> Panels<T> {
-    fn new(x: &[T], d: usize) -> Self {
+    fn new(x: &[T], d: usize, interrupt: &Interrupt) -> Result<Self> {
         let n = x.len() / d;
-        let mut values = Vec::with_capacity(n.next_multiple_of(LANES) * d);
+        let mut values = memory::room(n.next_multiple_of(LANES).saturating_mul(d), "a copy of the instances")?;
         for first in (0..n).step_by(LANES) {
+            interrupt.check()?;
             for feature in 0..d {
                 values.extend((first..first + LANES).map(|i| x[i.min(n - 1) * d + feature]));
             }
         }
-        Self { values, n, d }
+        Ok(Self { values, n, d })
     }
 
     fn len(&self) -> usize {
         self.n.div_ceil(LANES)
+    }
+
+    /// The panels from `first` on, in pieces that make up about one [`TASK`] with that many rows.
+    fn pieces(&self, first: usize, rows: usize) -> impl Iterator<Item = Range<usize>> {
+        let (end, step) = (self.len(), (TASK / (rows.max(1) * LANES * self.d)).max(1));
+        (first..end).step_by(step).map(move |piece| piece..(piece + step).min(end))
     }
 
     #[inline(always)]
@@ -67,10 +77,11 @@ fn values<T: Real, const R: usize>(rows: [&[T]; R], panel: &[T], minus_gamma: T)
     square
 }
 
-/// Rows of the kernel matrix.
+/// Rows of the kernel matrix, at the columns of some panels.
 struct MatrixRows<'a, T> {
     x: &'a [T],
     panels: &'a Panels<T>,
+    piece: Range<usize>,
     minus_gamma: T,
     out: &'a mut [T],
 }
@@ -83,7 +94,7 @@ impl<T: Real> Kernel for MatrixRows<'_, T> {
         for (rows, out) in self.x.chunks(ROWS * d).zip(self.out.chunks_mut(ROWS * n)) {
             let single = rows.len() == d;
             let pair = [&rows[..d], if single { &rows[..d] } else { &rows[d..] }];
-            for i in 0..self.panels.len() {
+            for i in self.piece.clone() {
                 let both = values(pair, self.panels.panel(i), self.minus_gamma);
                 let columns = i * LANES..((i + 1) * LANES).min(n);
                 for (values, out) in both.iter().zip(out.chunks_mut(n)) {
@@ -94,13 +105,13 @@ impl<T: Real> Kernel for MatrixRows<'_, T> {
     }
 }
 
-/// For each column, the sum of the kernel over the rows of one bag.
+/// For each column of some panels, the sum of the kernel over some rows, added to `sums`.
 struct ColumnSums<'a, T> {
-    bag: &'a [T],
+    rows: &'a [T],
     panels: &'a Panels<T>,
-    first_panel: usize,
+    piece: Range<usize>,
     minus_gamma: T,
-    out: &'a mut [T],
+    sums: &'a mut [T],
 }
 
 impl<T: Real> Kernel for ColumnSums<'_, T> {
@@ -108,10 +119,11 @@ impl<T: Real> Kernel for ColumnSums<'_, T> {
     #[inline(always)]
     fn run(self) {
         let d = self.panels.d;
-        for i in self.first_panel..self.panels.len() {
+        for i in self.piece {
             let panel = self.panels.panel(i);
             let mut sum = [T::default(); LANES];
-            let rows = self.bag.chunks_exact(ROWS * d);
+            sum.copy_from_slice(&self.sums[i * LANES..(i + 1) * LANES]);
+            let rows = self.rows.chunks_exact(ROWS * d);
             let rest = rows.remainder();
             for pair in rows {
                 for row in values([&pair[..d], &pair[d..]], panel, self.minus_gamma) {
@@ -126,9 +138,33 @@ impl<T: Real> Kernel for ColumnSums<'_, T> {
                     sum[lane] += row[lane];
                 }
             }
-            self.out[i * LANES..(i + 1) * LANES].copy_from_slice(&sum);
+            self.sums[i * LANES..(i + 1) * LANES].copy_from_slice(&sum);
         }
     }
+}
+
+/// For each column from panel `first` on, the sum of the kernel over the rows of one bag.
+///
+/// However large the bag, no piece of the work between two looks at the interrupt is much more than a [`TASK`]; how it
+/// is cut changes no bit, since a column adds up its rows in their order.
+fn column_sums<T: Real>(
+    bag: &[T],
+    panels: &Panels<T>,
+    first: usize,
+    minus_gamma: T,
+    sums: &mut [T],
+    interrupt: &Interrupt,
+) -> Result<()> {
+    let d = panels.d;
+    let n_rows = (TASK / (LANES * d)).next_multiple_of(ROWS).clamp(ROWS, (bag.len() / d).max(ROWS));
+    sums[first * LANES..].fill(T::default());
+    for piece in panels.pieces(first, n_rows) {
+        for rows in bag.chunks(n_rows * d) {
+            interrupt.check()?;
+            dispatch(ColumnSums { rows, panels, piece: piece.clone(), minus_gamma, sums });
+        }
+    }
+    Ok(())
 }
 
 fn check_gamma(gamma: f64) -> Result<()> {
@@ -158,7 +194,7 @@ fn check_finite<T: Real>(argument: &str, x: &[T], d: usize) -> Result<()> {
 /// Kernel matrix between the rows of `x` and of `y` (those of `x` when None), row-major into `out`.
 ///
 /// # Errors
-/// [`Error`] when `gamma` is not positive, a value is not finite or on interrupt.
+/// [`Error`] when `gamma` is not positive, a value is not finite, memory runs out or on interrupt.
 pub fn rbf_gram<T: Real>(
     x: &[T],
     y: Option<&[T]>,
@@ -175,14 +211,17 @@ pub fn rbf_gram<T: Real>(
     if x.is_empty() || y.is_some_and(<[T]>::is_empty) {
         return Ok(());
     }
-    let panels = Panels::new(y.unwrap_or(x), d);
+    let panels = Panels::new(y.unwrap_or(x), d, interrupt)?;
     let (rows, columns) = (x.len() / d, panels.n);
     let step = (TASK / (columns * d)).max(1).next_multiple_of(ROWS);
-    let cuts: Vec<usize> = (0..rows).step_by(step).chain([rows]).map(|row| row * columns).collect();
+    let cuts = parallel::cuts(rows, step, |row| row * columns)?;
     let minus_gamma = minus::<T>(gamma);
-    parallel::fill(out, &cuts, rows * columns * d > LARGE, interrupt, |i, out| {
+    parallel::fill(out, &cuts, (rows * columns).saturating_mul(d) > LARGE, interrupt, |i, out| {
         let rows = &x[i * step * d..(i * step * d + out.len() / columns * d)];
-        dispatch(MatrixRows { x: rows, panels: &panels, minus_gamma, out });
+        for piece in panels.pieces(0, rows.len() / d) {
+            interrupt.check()?;
+            dispatch(MatrixRows { x: rows, panels: &panels, piece, minus_gamma, out });
+        }
         Ok(())
     })
 }
@@ -211,19 +250,18 @@ pub fn rbf_bag_sums<T: Real>(
         return Ok(());
     }
     let symmetric = b.is_none();
-    let panels = Panels::new(columns.instances(), d);
+    let panels = Panels::new(columns.instances(), d, interrupt)?;
     let minus_gamma = minus::<T>(gamma);
     let (n_rows, n_columns) = (a.len(), columns.len());
-    let per_bag = (a.n_instances() / n_rows).max(1) * columns.n_instances() * d;
-    let step = (TASK / per_bag).max(1);
-    let cuts: Vec<usize> = (0..n_rows).step_by(step).chain([n_rows]).map(|bag| bag * n_columns).collect();
-    parallel::fill(out, &cuts, per_bag * n_rows > LARGE, interrupt, |task, out| {
-        let mut sums = vec![T::default(); panels.len() * LANES];
+    let per_bag = (a.n_instances() / n_rows).max(1).saturating_mul(columns.n_instances()).saturating_mul(d);
+    let step = (TASK / per_bag.max(1)).max(1);
+    let cuts = parallel::cuts(n_rows, step, |bag| bag * n_columns)?;
+    parallel::fill(out, &cuts, per_bag.saturating_mul(n_rows) > LARGE, interrupt, |task, out| {
+        let mut sums = memory::filled(T::default(), panels.len() * LANES, "the sums of the columns")?;
         for (bag, out) in (task * step..).zip(out.chunks_exact_mut(n_columns)) {
-            interrupt.check()?;
             let first = if symmetric { bag } else { 0 };
             let first_panel = columns.rows(first).start / LANES;
-            dispatch(ColumnSums { bag: a.bag(bag), panels: &panels, first_panel, minus_gamma, out: &mut sums });
+            column_sums(a.bag(bag), &panels, first_panel, minus_gamma, &mut sums, interrupt)?;
             for (other, out) in out.iter_mut().enumerate().skip(first) {
                 *out = sums[columns.rows(other)].iter().map(|v| v.to_f64()).sum();
             }
@@ -250,23 +288,26 @@ pub fn rbf_bag_diagonal<T: Real>(bags: &Bags<'_, T>, gamma: f64, interrupt: &Int
     check_finite("instances", bags.instances(), d)?;
     let minus_gamma = minus::<T>(gamma);
     let step = 64;
-    let blocks: Vec<usize> = (0..bags.len()).step_by(step).collect();
-    let sums = parallel::map(blocks, bags.instances().len() > LARGE, interrupt, |first| {
+    let cuts = parallel::cuts(bags.len(), step, |bag| bag)?;
+    let mut out = memory::filled(0.0, bags.len(), "the sum of each bag")?;
+    parallel::fill(&mut out, &cuts, bags.instances().len() > LARGE, interrupt, |block, out| {
         let mut sums = Vec::new();
-        Ok((first..(first + step).min(bags.len()))
-            .map(|i| {
-                let bag = bags.bag(i);
-                if bag.is_empty() {
-                    return 0.0;
-                }
-                let panels = Panels::new(bag, d);
-                sums.resize(panels.len() * LANES, T::default());
-                dispatch(ColumnSums { bag, panels: &panels, first_panel: 0, minus_gamma, out: &mut sums });
-                sums[..panels.n].iter().map(|v| v.to_f64()).sum()
-            })
-            .collect::<Vec<f64>>())
+        for (i, out) in (block * step..).zip(out) {
+            let bag = bags.bag(i);
+            if bag.is_empty() {
+                continue;
+            }
+            let panels = Panels::new(bag, d, interrupt)?;
+            let width = panels.len() * LANES;
+            if sums.len() < width {
+                sums = memory::filled(T::default(), width, "the sums of the columns")?;
+            }
+            column_sums(bag, &panels, 0, minus_gamma, &mut sums[..width], interrupt)?;
+            *out = sums[..panels.n].iter().map(|v| v.to_f64()).sum();
+        }
+        Ok(())
     })?;
-    Ok(sums.concat())
+    Ok(out)
 }
 
 #[cfg(test)]
@@ -281,7 +322,7 @@ mod tests {
 
     fn normals(n: usize) -> Vec<f64> {
         let mut x = vec![0.0; n];
-        fill_normals(1, 2, 3, &mut x);
+        fill_normals(1, 2, 3, 0, &mut x);
         x
     }
 
@@ -332,9 +373,9 @@ mod tests {
         #[inline(always)]
         fn run(self) -> Vec<u64> {
             let x = normals(37 * 5);
-            let panels = Panels::new(&x, 5);
+            let panels = Panels::new(&x, 5, &Interrupt::default()).unwrap();
             let mut out = vec![0.0; 37 * 37];
-            MatrixRows { x: &x, panels: &panels, minus_gamma: -0.3, out: &mut out }.run();
+            MatrixRows { x: &x, panels: &panels, piece: 0..3, minus_gamma: -0.3, out: &mut out }.run();
             out.iter().map(|v| v.to_bits()).collect()
         }
     }
@@ -342,6 +383,39 @@ mod tests {
     #[test]
     fn every_path_gives_the_same_bits() {
         assert!(on_every_level(&Block).windows(2).all(|w| w[0] == w[1]));
+    }
+
+    #[test]
+    fn cutting_a_large_bag_changes_no_bit() {
+        let never = Interrupt::default();
+        // rows are cut at two for the wide bag, panels one by one; the narrow bag is cut into panels only
+        for (n, d) in [(5, 200_000), (700, 3)] {
+            let x = normals(n * d);
+            let minus_gamma = -0.5 / d as f64;
+            let panels = Panels::new(&x, d, &never).unwrap();
+            let mut whole = vec![0.0; panels.len() * LANES];
+            let mut cut = whole.clone();
+            let all = 0..panels.len();
+            dispatch(ColumnSums { rows: &x, panels: &panels, piece: all, minus_gamma, sums: &mut whole });
+            column_sums(&x, &panels, 0, minus_gamma, &mut cut, &never).unwrap();
+            assert!(whole.iter().zip(&cut).all(|(a, b)| a.to_bits() == b.to_bits()));
+            let mut pieces = vec![0.0; whole.len()];
+            for rows in x.chunks(2 * d) {
+                for i in 0..panels.len() {
+                    dispatch(ColumnSums { rows, panels: &panels, piece: i..i + 1, minus_gamma, sums: &mut pieces });
+                }
+            }
+            assert!(whole.iter().zip(&pieces).all(|(a, b)| a.to_bits() == b.to_bits()));
+        }
+    }
+
+    #[test]
+    fn large_bags_can_be_interrupted() {
+        let (x, stop) = (normals(64), Interrupt::default());
+        let bags = Bags::new(&x, 2, &[0, 32]).unwrap();
+        stop.raise();
+        assert_eq!(rbf_bag_sums(&bags, None, 1.0, &mut [0.0], &stop), Err(Error::Interrupted));
+        assert_eq!(rbf_bag_diagonal(&bags, 1.0, &stop), Err(Error::Interrupted));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 
 use crate::error::{Error, Result};
+use crate::memory;
 
 const ZERO: u8 = 1;
 const ONE: u8 = 2;
@@ -54,10 +55,13 @@ pub fn is_binary(bits: u8) -> bool {
 /// True for each positive label.
 ///
 /// # Errors
-/// [`Error::Labels`] when the labels are not {0, 1}, {-1, 1} or bool.
+/// [`Error::Labels`] when the labels are not {0, 1}, {-1, 1} or bool; [`Error::Memory`].
 pub fn binary<L: Label>(labels: &[L]) -> Result<Vec<bool>> {
     let bits = labels.iter().fold(0, |bits, label| bits | label.bit());
-    if is_binary(bits) { Ok(labels.iter().map(|l| is_positive(l.bit())).collect()) } else { Err(explain(labels)) }
+    if !is_binary(bits) {
+        return Err(explain(labels));
+    }
+    memory::collect(labels.iter().map(|l| is_positive(l.bit())), "the labels")
 }
 
 /// Why `labels` are refused.

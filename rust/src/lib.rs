@@ -10,6 +10,7 @@ pub mod delong;
 pub mod error;
 pub mod gram;
 pub mod labels;
+pub mod memory;
 pub mod parallel;
 #[cfg(feature = "python")]
 mod python;

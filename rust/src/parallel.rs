@@ -11,9 +11,12 @@ use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::error::{Error, Result};
+use crate::memory;
 
 /// Environment variable that sets the number of threads.
 pub const THREADS_VARIABLE: &str = "MILFAST_NUM_THREADS";
+/// More threads than this are refused: to start them would take for ever, and no machine has the processors.
+pub const MOST_THREADS: usize = 1024;
 
 /// Asks running work to stop; looked at between tasks.
 #[derive(Debug, Default)]
@@ -51,7 +54,7 @@ static POOL: RwLock<Option<Pool>> = RwLock::new(None);
 /// Number of threads that kernels may use.
 ///
 /// # Errors
-/// [`Error::Range`] when `MILFAST_NUM_THREADS` is not a positive integer.
+/// [`Error::Range`] when `MILFAST_NUM_THREADS` is not a positive integer or above [`MOST_THREADS`].
 pub fn threads() -> Result<usize> {
     static DEFAULT: OnceLock<Result<usize>> = OnceLock::new();
     match REQUESTED.load(Ordering::Relaxed) {
@@ -62,21 +65,27 @@ pub fn threads() -> Result<usize> {
 
 fn default_threads() -> Result<usize> {
     match std::env::var(THREADS_VARIABLE) {
-        Ok(text) => match text.trim().parse::<usize>() {
-            Ok(n) if n > 0 => Ok(n),
+        Ok(text) => match text.trim().parse::<u128>() {
+            Ok(n) if n > MOST_THREADS as u128 => {
+                Err(Error::Range(format!("{THREADS_VARIABLE} must be at most {MOST_THREADS}; it is {text:?}")))
+            }
+            Ok(n) if n > 0 => Ok(n as usize),
             _ => Err(Error::Range(format!("{THREADS_VARIABLE} must be a positive integer; it is {text:?}"))),
         },
-        Err(_) => Ok(std::thread::available_parallelism().map_or(1, usize::from)),
+        Err(_) => Ok(std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS)),
     }
 }
 
 /// Set the number of threads.
 ///
 /// # Errors
-/// [`Error::Range`] when `n` is 0.
+/// [`Error::Range`] when `n` is 0 or above [`MOST_THREADS`].
 pub fn set_threads(n: usize) -> Result<()> {
     if n == 0 {
         return Err(Error::Range("n must be at least 1; got 0".to_owned()));
+    }
+    if n > MOST_THREADS {
+        return Err(Error::Range(format!("n must be at most {MOST_THREADS}; got {n}")));
     }
     REQUESTED.store(n, Ordering::Relaxed);
     SET_IN.store(std::process::id(), Ordering::Relaxed);
@@ -138,6 +147,17 @@ where
     }
 }
 
+/// Where `n` rows are cut into tasks of `step` rows; `start` says where the part of a row begins in the output.
+///
+/// # Errors
+/// [`Error::Memory`].
+pub fn cuts(n: usize, step: usize, start: impl Fn(usize) -> usize) -> Result<Vec<usize>> {
+    let n_tasks = n.div_ceil(step);
+    let mut cuts = memory::room(n_tasks + 1, "the list of tasks")?;
+    cuts.extend((0..=n_tasks).map(|i| start((i * step).min(n))));
+    Ok(cuts)
+}
+
 /// Cut `out` at `cuts` (ascending, from 0 to `out.len()`) and let `task(i, piece)` fill piece `i`, as in [`map`].
 ///
 /// # Errors
@@ -147,7 +167,7 @@ where
     T: Send,
     F: Fn(usize, &mut [T]) -> Result<()> + Sync + Send,
 {
-    let mut pieces = Vec::with_capacity(cuts.len());
+    let mut pieces = memory::room(cuts.len(), "the list of tasks")?;
     let mut rest = out;
     for (i, window) in cuts.windows(2).enumerate() {
         let (piece, tail) = rest.split_at_mut(window[1] - window[0]);
@@ -172,6 +192,13 @@ mod tests {
         let interrupt = Interrupt::default();
         interrupt.raise();
         assert_eq!(map(vec![1, 2], false, &interrupt, Ok), Err(Error::Interrupted));
+    }
+
+    #[test]
+    fn the_number_of_threads_has_limits() {
+        for n in [0, MOST_THREADS + 1, usize::MAX] {
+            assert!(set_threads(n).is_err());
+        }
     }
 
     #[test]

@@ -4,13 +4,15 @@
 //! number of threads. Normals use + - * / and the square root alone, which IEEE 754 fixes to the last bit: the same
 //! seed gives the same bits on every processor and dispatch path.
 
+use crate::error::Result;
+use crate::parallel::Interrupt;
 use crate::simd::{Kernel, dispatch};
 
 const LANES: usize = 16;
 const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
 const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
 /// Normals made at once.
-const TILE: usize = 4 * LANES;
+pub const TILE: usize = 4 * LANES;
 
 fn key(seed: u64) -> [u32; 2] {
     [seed as u32, (seed >> 32) as u32]
@@ -75,6 +77,12 @@ impl Stream {
         (product >> 32) as u32
     }
 
+    /// An integer in 0..n for n beyond 32 bits, unbiased as far as 64 random bits allow.
+    fn below_long(&mut self, n: u64) -> u64 {
+        let bits = u64::from(self.word()) << 32 | u64::from(self.word());
+        ((u128::from(bits) * u128::from(n)) >> 64) as u64
+    }
+
     /// An integer in low..=high.
     pub fn between(&mut self, low: u32, high: u32) -> u32 {
         match (high - low).checked_add(1) {
@@ -90,10 +98,21 @@ impl Stream {
     }
 
     /// Shuffle in place (Fisher-Yates).
-    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`](crate::error::Error::Interrupted).
+    pub fn shuffle<T>(&mut self, items: &mut [T], interrupt: &Interrupt) -> Result<()> {
         for i in (1..items.len()).rev() {
-            items.swap(i, self.below(i as u32 + 1) as usize);
+            if i.is_multiple_of(1 << 18) {
+                interrupt.check()?;
+            }
+            let j = match u32::try_from(i + 1) {
+                Ok(n) => self.below(n) as usize,
+                Err(_) => self.below_long(i as u64 + 1) as usize,
+            };
+            items.swap(i, j);
         }
+        Ok(())
     }
 }
 
@@ -180,9 +199,10 @@ impl Kernel for Normals<'_> {
     }
 }
 
-/// Fill `out` with independent N(0, 1).
-pub fn fill_normals(seed: u64, stream: u64, purpose: u32, out: &mut [f64]) {
-    let counter = [0, purpose, stream as u32, (stream >> 32) as u32];
+/// Fill `out` with the independent N(0, 1) of a stream from its tile `first_tile` on; a tile has [`TILE`] of them.
+pub fn fill_normals(seed: u64, stream: u64, purpose: u32, first_tile: usize, out: &mut [f64]) {
+    let first = (first_tile as u32).wrapping_mul(LANES as u32);
+    let counter = [first, purpose, stream as u32, (stream >> 32) as u32];
     dispatch(Normals { key: key(seed), counter, out });
 }
 
@@ -234,10 +254,35 @@ mod tests {
     }
 
     #[test]
+    fn normals_can_be_made_piece_by_piece() {
+        let (mut whole, mut pieces) = (vec![0.0f64; 10 * TILE + 7], vec![0.0f64; 10 * TILE + 7]);
+        fill_normals(3, 4, 1, 0, &mut whole);
+        for (i, piece) in pieces.chunks_mut(3 * TILE).enumerate() {
+            fill_normals(3, 4, 1, 3 * i, piece);
+        }
+        assert!(whole.iter().zip(&pieces).all(|(a, b)| a.to_bits() == b.to_bits()));
+    }
+
+    #[test]
+    fn a_long_shuffle_can_be_interrupted() {
+        let stop = Interrupt::default();
+        stop.raise();
+        assert!(Stream::new(5, 0, 0).shuffle(&mut vec![0u8; 1 << 19], &stop).is_err());
+    }
+
+    #[test]
+    fn below_long_stays_below() {
+        let mut draw = Stream::new(4, 0, 0);
+        let n = (1u64 << 33) + 1;
+        let draws: Vec<u64> = (0..1000).map(|_| draw.below_long(n)).collect();
+        assert!(draws.iter().all(|&i| i < n) && draws.iter().any(|&i| i > n / 8 * 7));
+    }
+
+    #[test]
     fn normals_have_the_moments_of_a_normal() {
         let n = 1 << 20;
         let mut x = vec![0.0f64; n];
-        fill_normals(11, 0, 1, &mut x);
+        fill_normals(11, 0, 1, 0, &mut x);
         let moment = |p: i32| x.iter().map(|v| v.powi(p)).sum::<f64>() / n as f64;
         let error = 5.0 / (n as f64).sqrt();
         assert!(moment(1).abs() < error);

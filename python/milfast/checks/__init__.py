@@ -3,6 +3,7 @@
 from milfast.checks.catalogue import SPELLINGS, Check, get, names, sample_bags
 from milfast.checks.recipe import BagRecipe, Component, Draw
 from milfast.checks.runner import check_model
+from milfast.checks.testing import parametrize_with_checks
 from milfast.checks.verdict import CheckResult
 
 __all__ = [
@@ -15,5 +16,6 @@ __all__ = [
     "check_model",
     "get",
     "names",
+    "parametrize_with_checks",
     "sample_bags",
 ]

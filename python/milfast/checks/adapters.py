@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
+import importlib
+import inspect
+import json
+import sys
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from milfast import models
+from milfast.bags import Bags, to_host
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
-    from milfast.bags import Bags
-
-NEEDED = "fit(bags) and one of decision_function(bags), predict_proba(bags) or predict(bags)"
+#: Ways to score, best first.
+SCORING = ("decision_function", "predict_proba", "predict")
+NEEDED = "fit(bags) or fit(bags, labels), and one of decision_function(bags), predict_proba(bags) or predict(bags)"
 
 
 @dataclass(frozen=True)
@@ -30,11 +38,14 @@ class Subject:
         "svm" or "deep" for models that say so: decides how many training bags a scale gives.
     prototype : object
         An unfitted model, of which every run gets a copy.
+    reference : str or None
+        Text that `of` makes the same subject from, where there is one: a registered name or "package.module:Name".
     """
 
     name: str
     family: str | None
     prototype: Any
+    reference: str | None = None
 
     @classmethod
     def of(cls, model: Any, *, tested: bool = True) -> Subject:
@@ -43,7 +54,8 @@ class Subject:
         Parameters
         ----------
         model : str, class, or object
-            Name of a registered model; a class or function that makes a model when called; or an unfitted model.
+            Name of a registered model; "package.module:Name" of one of your own; a class or function that makes a model
+            when called; or an unfitted model.
         tested : bool
             Whether a registered model is taken with the settings of Raff & Holt (2023) rather than with its defaults.
 
@@ -56,16 +68,26 @@ class Subject:
         TypeError
             When the model lacks a method.
         ValueError
-            When there is no model of that name.
+            When there is no model, module or attribute of that name.
         ImportError
             When the model needs torch and torch is missing.
         """
+        if isinstance(model, str) and ":" in model:
+            return replace(cls.of(_imported(model)), reference=model)
         if isinstance(model, str):
             kind = models.get(model)
-            return cls(model, kind.family, kind(**(getattr(kind, "tested", {}) if tested else {})))
-        prototype = model() if isinstance(model, type) or (not hasattr(model, "fit") and callable(model)) else model
-        scoring = ("decision_function", "predict_proba", "predict")
-        if not hasattr(prototype, "fit") or not any(hasattr(prototype, method) for method in scoring):
+            return cls(model, kind.family, kind(**(getattr(kind, "tested", {}) if tested else {})), model)
+        prototype = model
+        _refuse_module(model)
+        if isinstance(model, type) or (not hasattr(model, "fit") and callable(model)):
+            try:
+                prototype = model()
+            except TypeError as error:
+                raise TypeError(
+                    f"{getattr(model, '__name__', model)} could not be made without arguments ({error}): "
+                    "hand over an unfitted model instead"
+                ) from error
+        if not hasattr(prototype, "fit") or not any(hasattr(prototype, method) for method in SCORING):
             raise TypeError(f"a model to be checked needs {NEEDED}; {type(prototype).__name__} does not have them")
         name = getattr(prototype, "name", None)
         return cls(
@@ -74,17 +96,37 @@ class Subject:
             prototype,
         )
 
+    def parameters(self) -> dict[str, Any]:
+        """Parameters that JSON can hold: they tell models apart in a study.
+
+        Returns
+        -------
+        dict
+        """
+        if not hasattr(self.prototype, "get_params"):
+            return {}
+        plain = {}
+        for name, value in self.prototype.get_params().items():
+            try:
+                json.dumps(value, allow_nan=False)
+            except (TypeError, ValueError):
+                continue
+            plain[name] = value
+        return plain
+
     def fresh(self, seed: int) -> Any:
-        """An unfitted copy whose `random_state`, where it or a part of it has one, is `seed`.
+        """An unfitted copy whose `random_state`, where it or a part of it has one, comes from `seed`.
 
         Parameters
         ----------
         seed : int
+            Brought down to 32 bits: scikit-learn and `numpy.random.RandomState` take no more.
 
         Returns
         -------
         object
         """
+        seed %= 2**32
         if not hasattr(self.prototype, "get_params"):
             made = copy.deepcopy(self.prototype)
             if hasattr(made, "random_state"):
@@ -97,43 +139,122 @@ class Subject:
         return made.set_params(**dict.fromkeys(seeds, seed)) if seeds else made
 
 
-def bag_scores(model: Any, bags: Bags, name: str) -> NDArray[np.float64]:
+def _refuse_module(model: Any) -> None:
+    torch = sys.modules.get("torch")  # whoever hands a module over has imported it
+    if torch is None:
+        return
+    kind = model if isinstance(model, type) else type(model)
+    if issubclass(kind, torch.nn.Module):
+        raise TypeError(
+            f"{kind.__name__} is a torch module, which does not train itself: make a subclass of "
+            "milfast.models.deep.base.DeepMIL whose build(n_features) returns one that takes (instances, offsets) and "
+            "returns one logit a bag"
+        )
+
+
+def fit(model: Any, bags: Bags) -> None:
+    """Fit a model, whether it takes bags alone or bags and labels.
+
+    Parameters
+    ----------
+    model : object
+    bags : Bags
+        With labels.
+    """
+    try:
+        needed = [
+            p
+            for p in inspect.signature(model.fit).parameters.values()
+            if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+        ]
+    except (TypeError, ValueError):  # a compiled function may have no signature
+        needed = []
+    if len(needed) == 2:
+        model.fit(bags, bags.labels)
+    else:
+        model.fit(bags)
+
+
+def _imported(path: str) -> Any:
+    module_name, _, attribute = path.partition(":")
+    if "" not in sys.path:
+        sys.path.insert(0, "")  # a model beside the current directory, as with `python -m`
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
+            raise
+        raise ValueError(f"{path}: there is no module {module_name} here or among the installed ones") from None
+    try:
+        return getattr(module, attribute)
+    except AttributeError:
+        raise ValueError(f"{path}: module {module_name} has no {attribute!r}") from None
+
+
+@contextmanager
+def at(place: str) -> Iterator[None]:
+    """Add a note to whatever a model raises inside, and stop it from ending the program.
+
+    Parameters
+    ----------
+    place : str
+        The note.
+
+    Raises
+    ------
+    RuntimeError
+        When the model called `sys.exit`: a check that was not done must not look like one that went well.
+    """
+    try:
+        yield
+    except SystemExit as stop:
+        error = RuntimeError(f"the model ended the program: sys.exit({stop.code!r})")
+        error.add_note(place)
+        raise error from stop
+    except Exception as error:
+        error.add_note(place)
+        raise
+
+
+def bag_scores(model: Any, bags: Bags, name: str) -> NDArray[Any]:
     """Scores of bags by the first scoring method that a fitted model has.
 
     Parameters
     ----------
     model : object
     bags : Bags
+        Handed over without labels and kinds.
     name : str
         The model's name, for messages.
 
     Returns
     -------
-    ndarray of float64, shape (n_bags,)
+    ndarray of numbers, shape (n_bags,)
+        In the dtype of the model: integers are not rounded.
 
     Raises
     ------
+    TypeError
+        When the model returns something else than real numbers.
     ValueError
-        When the model does not return one number per bag, or a NaN.
+        When it does not return one number per bag, or a NaN.
     """
-    if hasattr(model, "decision_function"):
-        method = "decision_function"
-        scores = np.asarray(model.decision_function(bags))
-    elif hasattr(model, "predict_proba"):
-        method = "predict_proba"
-        scores = np.asarray(model.predict_proba(bags))
-        if scores.ndim == 2 and scores.shape[1] == 2:
-            scores = scores[:, 1]
-    else:
-        method = "predict"
-        scores = np.asarray(model.predict(bags))
+    method = next(m for m in SCORING if hasattr(model, m))
+    returned = getattr(model, method)(Bags._trusted(bags.instances, bags.offsets, None, None))
+    try:
+        scores = np.asarray(to_host(returned, f"what {name}.{method} returned"))
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name}.{method} must return an array of numbers: {error}") from None
+    if scores.dtype.kind not in "biuf" or np.ma.isMaskedArray(returned):
+        raise TypeError(f"{name}.{method} must return real numbers, nothing masked; got dtype {scores.dtype}")
+    if method == "predict_proba" and scores.ndim == 2 and scores.shape[1] == 2:
+        scores = scores[:, 1]
     if scores.shape == (len(bags), 1):
         scores = scores[:, 0]
     if scores.shape != (len(bags),):
         raise ValueError(
             f"{name}.{method} must return one score for each of {len(bags)} bags; got shape {scores.shape}"
         )
-    scores = scores.astype(np.float64)
-    if np.isnan(scores).any():
-        raise ValueError(f"{name}.{method} returned NaN, first for bag {int(np.flatnonzero(np.isnan(scores))[0])}")
+    if scores.dtype.kind == "f" and np.isnan(scores).any():
+        raise ValueError(f"{name}.{method} returned NaN, first for bag {int(np.argmax(np.isnan(scores)))}")
     return scores

@@ -39,6 +39,11 @@ class Check:
     summary: str
     _module: ModuleType
 
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """How it can be spelled."""
+        return tuple(self._module.SPELLINGS)
+
     def recipe(self, spelling: str = "paper", **options: Any) -> BagRecipe:
         """The check's bags.
 
@@ -65,8 +70,8 @@ class Check:
         >>> get("presence").recipe("strict").size
         (8, 16)
         """
-        if spelling not in SPELLINGS:
-            raise ValueError(f"recipe must be one of {', '.join(SPELLINGS)}; got {spelling!r}")
+        if spelling not in self.spellings:
+            raise ValueError(f"recipe must be one of {', '.join(self.spellings)} for {self.name}; got {spelling!r}")
         try:
             recipe: BagRecipe = self._module.build(**{**self._module.SPELLINGS[spelling], **options})
         except TypeError:
@@ -88,8 +93,8 @@ def names() -> list[str]:
     Examples
     --------
     >>> import milfast as mf
-    >>> mf.checks.names()
-    ['false-frequency', 'presence', 'threshold-poison']
+    >>> "presence" in mf.checks.names()
+    True
     """
     return registry.names()
 

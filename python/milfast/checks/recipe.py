@@ -27,6 +27,12 @@ Split: TypeAlias = Literal["both", "train", "test"]
 Order: TypeAlias = Literal["shuffled", "negatives-first"]
 
 
+#: Means and variances may be as large as this, so that no feature overflows in float32.
+LARGEST = 1e30
+#: Largest count, size or number of bags.
+MOST = 2**31
+
+
 @dataclass(frozen=True)
 class Component:
     """Instances of one kind: N(mean, variance I).
@@ -50,10 +56,15 @@ class Component:
     concept: str | None = None
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.variance) and self.variance > 0):
-            raise ValueError(f"variance of component {self.name!r} must be positive; got {self.variance}")
-        if not np.isfinite(self.mean).all():
-            raise ValueError(f"mean of component {self.name!r} must be finite; got {self.mean}")
+        if not 1 / LARGEST <= self.variance <= LARGEST:
+            raise ValueError(
+                f"variance of component {self.name!r} must be positive, {1 / LARGEST:g} to {LARGEST:g}; "
+                f"got {self.variance}"
+            )
+        if not (np.abs(self.mean) <= LARGEST).all():
+            raise ValueError(
+                f"mean of component {self.name!r} must be finite, at most {LARGEST:g} in size; got {self.mean}"
+            )
         if np.ndim(self.mean) == 1:
             object.__setattr__(self, "mean", tuple(np.asarray(self.mean, dtype=np.float64).tolist()))
         elif np.ndim(self.mean) > 1:
@@ -98,8 +109,10 @@ class Draw:
         if not self.names:
             raise ValueError("components must name at least one component")
         for low, high in self.ranges:
-            if not 0 <= low <= high:
-                raise ValueError(f"count must be a range low..high of non-negative integers; got ({low}, {high})")
+            if not 0 <= low <= high <= MOST:
+                raise ValueError(
+                    f"count must be a range low..high of non-negative integers up to 2**31; got ({low}, {high})"
+                )
         if self.weights is not None:
             if len(self.weights) != len(self.names):
                 raise ValueError(
@@ -189,6 +202,8 @@ class BagRecipe:
 
     def __post_init__(self) -> None:
         names = [component.name for component in self.components]
+        if len(names) > 32767:
+            raise ValueError(f"recipe {self.name!r} has {len(names)} components: at most 32767 kinds can be told apart")
         if len(set(names)) < len(names):
             raise ValueError(f"components of recipe {self.name!r} share a name: {', '.join(names)}")
         for role in ("negative", "positive"):
@@ -203,7 +218,7 @@ class BagRecipe:
         if self.order not in ("shuffled", "negatives-first"):
             raise ValueError(f"order must be shuffled or negatives-first; got {self.order!r}")
         if self.size is not None and not (
-            len(self.size) == 2 and all(_is_integer(v) for v in self.size) and 1 <= self.size[0] <= self.size[1]
+            len(self.size) == 2 and all(_is_integer(v) for v in self.size) and 1 <= self.size[0] <= self.size[1] <= MOST
         ):
             raise ValueError(f"size must be a range low..high of positive integers; got {self.size}")
         if not _is_integer(self.n_features) or self.n_features < 1:
@@ -304,12 +319,12 @@ class BagRecipe:
         ValueError
             When a number is out of range, a bag would be empty, or the recipe gives a bag the wrong label.
         """
-        if not _is_integer(n_bags) or n_bags < 1:
-            raise ValueError(f"n_bags must be a positive integer; got {n_bags!r}")
+        if not _is_integer(n_bags) or not 1 <= n_bags <= MOST:
+            raise ValueError(f"n_bags must be a positive integer up to 2**31; got {n_bags!r}")
         if not 0 <= positive_fraction <= 1:
             raise ValueError(f"positive_fraction must lie in [0, 1]; got {positive_fraction}")
-        if pad_to is not None and (not _is_integer(pad_to) or pad_to < 1):
-            raise ValueError(f"pad_to must be a positive integer; got {pad_to!r}")
+        if pad_to is not None and (not _is_integer(pad_to) or not 1 <= pad_to <= MOST):
+            raise ValueError(f"pad_to must be a positive integer up to 2**31; got {pad_to!r}")
         precision = np.dtype(dtype)
         if precision not in (np.float32, np.float64):
             raise ValueError(f"dtype must be float32 or float64; got {precision}")
@@ -340,7 +355,8 @@ class BagRecipe:
         return bags
 
     def _tuple(self, draw: Draw) -> tuple[Sequence[Range], list[int], list[float], str, float]:
-        weights = [1.0] * len(draw.names) if draw.weights is None else [float(w) for w in draw.weights]
+        largest = 1.0 if draw.weights is None else max(draw.weights)  # weights may be as large or small as floats get
+        weights = [float(w / largest) for w in draw.weights or [1.0] * len(draw.names)]
         return draw.ranges, [self.kinds.index(n) for n in draw.names], weights, draw.choice, float(draw.probability)
 
     def holds(self, bags: Bags) -> NDArray[np.bool_]:
@@ -383,11 +399,10 @@ class BagRecipe:
         -------
         ndarray of float64, shape (n_bags,)
         """
-        x = np.asarray(bags.instances, dtype=np.float64)
-        density = np.empty((len(self.components), len(x)))
-        squares = np.einsum("ij,ij->i", x, x)
+        density = np.empty((len(self.components), bags.n_instances))
         for row, mean, component in zip(density, self.means, self.components, strict=True):
-            distance = squares - 2 * (x @ mean) + mean @ mean
+            difference = bags.instances - mean
+            distance = np.einsum("ij,ij->i", difference, difference)
             row[:] = -0.5 * (distance / component.variance + self.n_features * np.log(component.variance))
         worst = np.full(len(bags), np.inf)
         for concept in self.concepts:
@@ -424,6 +439,39 @@ class BagRecipe:
         dict
         """
         return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> BagRecipe:
+        """The recipe that `to_dict` described, also after a way through JSON.
+
+        Parameters
+        ----------
+        values : dict
+
+        Returns
+        -------
+        BagRecipe
+
+        Examples
+        --------
+        >>> import json, milfast as mf
+        >>> recipe = mf.checks.get("presence").recipe("strict")
+        >>> again = mf.checks.BagRecipe.from_dict(json.loads(json.dumps(recipe.to_dict())))
+        >>> again.to_dict() == recipe.to_dict()
+        True
+        """
+        parts = {
+            "components": tuple(Component(**{k: _tuples(v) for k, v in c.items()}) for c in values["components"]),
+            **{
+                role: tuple(Draw(**{k: _tuples(v) for k, v in draw.items()}) for draw in values[role])
+                for role in ("negative", "positive")
+            },
+        }
+        return cls(**{**{k: _tuples(v) for k, v in values.items()}, **parts})
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(_tuples(v) for v in value) if isinstance(value, (list, tuple)) else value
 
 
 def one_of(name: str, value: str, known: Sequence[str]) -> None:

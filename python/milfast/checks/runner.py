@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import time
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from milfast import _core
+from milfast.bags import Bags
 from milfast.checks import catalogue
-from milfast.checks.adapters import Subject, bag_scores
+from milfast.checks.adapters import Subject, at, bag_scores, fit
 from milfast.checks.recipe import BagRecipe
 from milfast.checks.verdict import CheckResult
 from milfast.seeding import root_seed, seed_sequence, seed_value
 from milfast.uncertainty import Interval, auc_interval
+from milfast.workers import stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
-    from milfast.bags import Bags
     from milfast.seeding import RandomState
 
 #: Training bags of a run, by scale and family of the model (None: any other model).
@@ -100,6 +101,30 @@ class Run:
     run: int
     seconds: float
 
+    def to_dict(self) -> dict[str, Any]:
+        """Every attribute as plain values.
+
+        Returns
+        -------
+        dict
+        """
+        return {f.name: v.to_dict() if isinstance(v := getattr(self, f.name), Interval) else v for f in fields(self)}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Run:
+        """The run that `to_dict` described.
+
+        Parameters
+        ----------
+        values : dict
+
+        Returns
+        -------
+        Run
+        """
+        read: dict[str, Any] = {n: Interval.from_dict(v) if isinstance(v, dict) else v for n, v in values.items()}
+        return cls(**read)
+
 
 def check_model(
     model: Any,
@@ -120,16 +145,16 @@ def check_model(
 ) -> list[CheckResult]:
     """Check whether a model respects the MIL assumption.
 
-    Each run draws bags, fits the model, and scores fresh bags of the training distribution and bags of the shifted one.
-    All models see the same bags for the same `random_state`.
+    Each run draws bags, fits the model, and scores fresh bags of the training distribution and bags of the shifted one,
+    which come without labels.
 
     Parameters
     ----------
     model : str, class or object
-        A registered name ("mi-Net"; see `milfast.models.names`), a class, or an unfitted model with ``fit(bags)`` and
-        one of ``decision_function(bags)``, ``predict_proba(bags)`` or ``predict(bags)``. `Bags` iterate over their
-        matrices, and have ``labels``, ``instances`` and ``offsets``. A ``random_state`` of the model is set anew for
-        each run.
+        A registered name ("mi-Net"; see `milfast.models.names`), "package.module:Name", a class, or an unfitted model
+        with ``fit(bags)`` or ``fit(bags, labels)`` and one of ``decision_function(bags)``, ``predict_proba(bags)`` or
+        ``predict(bags)``. Iterating over `Bags` gives one matrix a bag; they have ``instances``, ``offsets`` and, for
+        fitting, ``labels``. A ``random_state`` of the model is set anew for each run.
     checks : str, BagRecipe or sequence of them
         Names of checks, recipes of your own, or "all".
     recipe : str or sequence of str
@@ -143,7 +168,9 @@ def check_model(
     n_runs : int
         Independent runs. With one run an interval holds for that fit alone; a claim about a model needs several.
     level : float
-        Level of the intervals. Both bounds of a verdict are one-sided: each errs at most (1 - level) / 2.
+        Level of the intervals. Each bound of a verdict is one-sided and errs about (1 - level) / 2 of the time where
+        the AUCs of runs are about normal; rare outliers among the runs, or scores with few distinct values, can make it
+        more.
     n_features : int
         Number of features of the checks' bags.
     pad_to : int, optional
@@ -151,7 +178,7 @@ def check_model(
     direction : int or array_like, optional
         Direction in which the components lie, or the seed of a random one; (1, ..., 1) by default.
     random_state : int, Generator, SeedSequence or None
-        Seeds data and models.
+        Seeds data and models. All models see the same bags for the same integer and the same numbers of bags.
     n_jobs : int
         Processes that share the runs; -1 for one per processor.
     callback : callable, optional
@@ -228,6 +255,8 @@ def plan(
     """
     if scale not in SCALES:
         raise ValueError(f"scale must be one of {', '.join(SCALES)}; got {scale!r}")
+    if isinstance(level, bool) or not isinstance(level, (int, float, np.integer, np.floating)):
+        raise TypeError(f"level must be a number; got {level!r}")
     for name, value, least in (("n_train", n_train, 4), ("n_test", n_test, 20), ("n_runs", n_runs, 1)):
         if value is not None and (isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least):
             raise ValueError(f"{name} must be an integer of at least {least}; got {value!r}")
@@ -269,13 +298,14 @@ def _cells(
 ) -> Iterator[tuple[str, str, BagRecipe]]:
     if isinstance(checks, (str, BagRecipe)):
         checks = catalogue.names() if checks == "all" else [checks]
-    if isinstance(recipe, str):
-        recipe = catalogue.SPELLINGS if recipe == "all" else [recipe]
     for check in checks:
         if isinstance(check, BagRecipe):
             yield check.name, "own", check
+        elif not isinstance(check, str):
+            raise TypeError(f"checks must be names or BagRecipe objects; got {type(check).__name__}")
         else:
-            for spelling in recipe:
+            spellings = [recipe] if isinstance(recipe, str) else recipe
+            for spelling in catalogue.get(check).spellings if "all" in spellings else spellings:
                 yield check, spelling, catalogue.get(check).recipe(spelling, n_features=n_features)
 
 
@@ -300,43 +330,38 @@ def run_job(job: Job) -> Run:
         # not a function of the model, so that all models see the same bags
         return seed_value(seed_sequence(job.seed, zlib.crc32(f"{job.check}/{job.spelling}".encode()), job.run, part))
 
-    train = job.recipe.sample(job.n_train, training=True, pad_to=job.pad_to, random_state=seed(0))
-    fresh = job.recipe.sample(job.n_test, training=True, pad_to=job.pad_to, random_state=seed(1))
-    test = job.recipe.sample(job.n_test, training=False, pad_to=job.pad_to, random_state=seed(2))
-    assert test.labels is not None
+    def sample(part: int, n_bags: int, training: bool) -> tuple[Bags, NDArray[np.int64]]:
+        bags = job.recipe.sample(n_bags, training=training, pad_to=job.pad_to, random_state=seed(part))
+        assert bags.labels is not None
+        return bags, bags.labels
+
+    train, train_labels = sample(0, job.n_train, True)
+    fresh, fresh_labels = sample(1, job.n_test, True)
+    test, test_labels = sample(2, job.n_test, False)
     start = time.perf_counter()
-    try:
+    with at(f"while checking {job.subject.name} on {job.check} ({job.spelling}), run {job.run + 1}"):
         model = job.subject.fresh(seed(3))
-        model.fit(train)
-        intervals = [_auc(model, bags, job) for bags in (train, fresh, test)]
-    except Exception as error:
-        error.add_note(f"while checking {job.subject.name} on {job.check} ({job.spelling}), run {job.run + 1}")
-        raise
+        # a model sees labels where it learns, and kinds nowhere
+        fit(model, Bags._trusted(train.instances, train.offsets, train_labels.copy(), None))
+        train_auc, fresh_auc, test_auc = (
+            auc_interval(bag_scores(model, bags, job.subject.name), labels, level=job.level)
+            for bags, labels in ((train, train_labels), (fresh, fresh_labels), (test, test_labels))
+        )
     return Run(
         model=job.subject.name,
         check=job.check,
         recipe=job.spelling,
-        train=intervals[0],
-        fresh=intervals[1],
-        test=intervals[2],
-        oracle_auc=job.recipe.oracle_auc(test),
-        size_auc=_core.auc(test.sizes, test.labels),
+        train=train_auc,
+        fresh=fresh_auc,
+        test=test_auc,
+        oracle_auc=_core.auc(job.recipe.oracle(test), test_labels),
+        size_auc=_core.auc(test.sizes, test_labels),
         n_train=job.n_train,
         n_test=job.n_test,
         seed=job.seed,
         run=job.run,
         seconds=time.perf_counter() - start,
     )
-
-
-def _auc(model: Any, bags: Bags, job: Job) -> Interval:
-    assert bags.labels is not None
-    return auc_interval(bag_scores(model, bags, job.subject.name), bags.labels, level=job.level)
-
-
-def _in_worker(job_index: int, job: Job, n_threads: int) -> tuple[int, Run]:
-    _core.set_num_threads(n_threads)
-    return job_index, run_job(job)
 
 
 def results(
@@ -363,7 +388,7 @@ def results(
         When `n_jobs` is 0.
     """
     runs: dict[int, Run] = {}
-    for index, run in _stream(jobs, n_jobs):
+    for index, run in stream(_numbered, enumerate(jobs), n_jobs=n_jobs):
         runs[index] = run
         if callback is not None:
             callback(len(runs), len(jobs), run)
@@ -373,14 +398,5 @@ def results(
     return [CheckResult.of(group, level=jobs[0].level) for group in grouped.values()]
 
 
-def _stream(jobs: Sequence[Job], n_jobs: int) -> Iterator[tuple[int, Run]]:
-    if n_jobs == 1:
-        for index, job in enumerate(jobs):
-            yield index, run_job(job)
-        return
-    import joblib
-
-    workers = joblib.effective_n_jobs(n_jobs)
-    threads = max(1, joblib.cpu_count() // workers)
-    parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered")
-    yield from parallel(joblib.delayed(_in_worker)(index, job, threads) for index, job in enumerate(jobs))
+def _numbered(item: tuple[int, Job]) -> tuple[int, Run]:
+    return item[0], run_job(item[1])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import html
+import math
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from milfast.uncertainty import Interval, mean_interval, proportion_interval
@@ -19,7 +21,7 @@ REASONS: dict[Verdict, str] = {
     "pass": "ranks fresh and shifted bags better than chance",
     "fail": "learned the training distribution, yet ranks the shifted bags upside down",
     "inconclusive": "learned the training distribution, but the shifted AUC may lie on either side of 0.5",
-    "not-learned": "not better than chance on fresh bags of the training distribution",
+    "not-learned": "not shown to be better than chance on fresh bags of the training distribution",
 }
 
 
@@ -83,8 +85,9 @@ def over_runs(intervals: Sequence[Interval], *, level: float) -> Interval:
     -------
     Interval
         The interval of a single run holds for that fit alone. Over several runs it is a t interval on the mean, which
-        has the noise of the test bags in it, as every run has bags of its own. Where all runs gave 0 or all gave 1,
-        it is the Wilson bound for the pairs of all runs.
+        has the noise of the test bags in it, as every run has bags of its own; where the runs agree better than that
+        noise allows, the noise takes the place of their spread. Where all runs gave 0 or all gave 1, it is the Wilson
+        bound for the pairs of all runs.
     """
     if len(intervals) == 1:
         return intervals[0]
@@ -95,7 +98,10 @@ def over_runs(intervals: Sequence[Interval], *, level: float) -> Interval:
         return Interval(
             values[0], bound.low, bound.high, level=level, method="wilson bound", n=len(values), unit="runs"
         )
-    return mean_interval(values, level=level, bounds=(0.0, 1.0))
+    # half-widths of the single runs, brought back to a standard deviation
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    noise = math.sqrt(sum(i.half_width**2 for i in intervals) / len(intervals)) / z
+    return mean_interval(values, level=level, bounds=(0.0, 1.0), least_deviation=noise)
 
 
 @dataclass(frozen=True, repr=False)
@@ -169,6 +175,10 @@ class CheckResult:
         train, fresh, test = (over_runs([getattr(r, s) for r in runs], level=level) for s in ("train", "fresh", "test"))
         verdict = judge(fresh, test)
         reason = REASONS[verdict]
+        if fresh.high < 0.5:
+            reason = "fresh bags are ranked upside down: a higher score must mean positive; is the sign flipped?"
+        elif verdict == "not-learned" and fresh.estimate > 0.6:
+            reason += ", although its AUC there may well be above 0.5: more runs would tell"
         if len(runs) == 1:
             reason += " (holds for this fit alone)"
         return cls(

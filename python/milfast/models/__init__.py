@@ -30,8 +30,8 @@ def names(group: str | None = None) -> list[str]:
     Examples
     --------
     >>> import milfast as mf
-    >>> mf.models.names("svm")
-    ['mi-SVM', 'NSK']
+    >>> "NSK" in mf.models.names("svm")
+    True
     """
     if group not in (None, "svm", "deep"):
         raise ValueError(f"group must be svm or deep; got {group!r}")
@@ -59,8 +59,8 @@ def get(name: str) -> Any:
     Examples
     --------
     >>> import milfast as mf
-    >>> mf.models.get("NSK")(C=10.0)
-    NSK(C=10.0)
+    >>> mf.models.get("NSK")(C=1.0)
+    NSK(C=1.0)
     """
     module = registry[name].load()
     (public,) = module.__all__

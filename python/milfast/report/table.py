@@ -1,4 +1,4 @@
-"""Rows of plain values as a table for a terminal, or as Markdown, CSV or JSON."""
+"""Rows of plain values as a table for a terminal, or as Markdown, LaTeX, CSV or JSON."""
 
 from __future__ import annotations
 
@@ -9,14 +9,25 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from rich.table import Table
 
 Row: TypeAlias = dict[str, Any]
-Format: TypeAlias = Literal["table", "markdown", "csv", "json"]
+Format: TypeAlias = Literal["table", "markdown", "latex", "csv", "json"]
 
-FORMATS: tuple[Format, ...] = ("table", "markdown", "csv", "json")
+FORMATS: tuple[Format, ...] = ("table", "markdown", "latex", "csv", "json")
+
+#: Columns that a narrow terminal can do without, least needed first; JSON and CSV have them all.
+EXPENDABLE = ("paper_verdict", "recipe", "size_auc", "train_auc", "oracle_auc", "repeats", "folds", "needs", "group")
+
+#: Characters that LaTeX would take for its own.
+LATEX = {
+    **{character: f"\\{character}" for character in "&%$#_{}"},
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "\\": r"\textbackslash{}",
+}
 
 STYLES = {"pass": "green", "fail": "bold red", "inconclusive": "yellow", "not-learned": "magenta"}
 
@@ -85,6 +96,32 @@ def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
 
 
+def fitting(rows: Sequence[Row], columns: Sequence[Column], width: int) -> list[Column]:
+    """As many columns as fit: the least needed ones go first, those that say the same in every row before the others.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+    columns : sequence of Column
+    width : int
+        Characters of a line.
+
+    Returns
+    -------
+    list of Column
+    """
+    kept = list(columns)
+
+    def needed() -> int:
+        return sum(3 + max(len(c.title), *(len(c.text(row)) for row in rows)) for c in kept)
+
+    for key in EXPENDABLE:
+        if not rows or needed() <= width:
+            break
+        kept = [c for c in kept if c.key != key]
+    return kept
+
+
 def rich_table(rows: Sequence[Row], columns: Sequence[Column], *, title: str | None = None) -> Table:
     """A table for a terminal; rows of one model stand together and verdicts have colours.
 
@@ -104,7 +141,7 @@ def rich_table(rows: Sequence[Row], columns: Sequence[Column], *, title: str | N
 
     table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
     for column in columns:
-        figures = all(isinstance(row[column.key], (int, float)) for row in rows)
+        figures = _holds_figures(rows, column)
         # where the terminal is narrow, bounds go below their estimate and a summary is folded; names are not torn apart
         foldable = column.bounds or column.key in ("summary", "licence")
         table.add_column(column.title, justify="right" if figures else "left", no_wrap=not foldable)
@@ -141,6 +178,52 @@ def markdown(rows: Sequence[Row], columns: Sequence[Column]) -> str:
         *("| " + " | ".join(column.text(row).replace("|", "\\|") for column in columns) + " |" for row in rows),
     ]
     return "\n".join(lines)
+
+
+def latex(rows: Sequence[Row], columns: Sequence[Column]) -> str:
+    r"""A LaTeX table in the style of booktabs.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+    columns : sequence of Column
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from milfast.report.table import Column, latex
+    >>> print(latex([{"model": "a_b", "auc": 0.95}], [Column("model", "model"), Column("AUC", "auc")]))
+    \begin{tabular}{lr}
+    \toprule
+    model & AUC \\
+    \midrule
+    a\_b & 0.950 \\
+    \bottomrule
+    \end{tabular}
+    """
+
+    def line(cells: Iterable[str]) -> str:
+        return " & ".join("".join(LATEX.get(character, character) for character in cell) for cell in cells) + r" \\"
+
+    kinds = "".join("r" if _holds_figures(rows, column) else "l" for column in columns)
+    return "\n".join(
+        [
+            rf"\begin{{tabular}}{{{kinds}}}",
+            r"\toprule",
+            line(column.title for column in columns),
+            r"\midrule",
+            *(line(column.text(row) for column in columns) for row in rows),
+            r"\bottomrule",
+            r"\end{tabular}",
+        ]
+    )
+
+
+def _holds_figures(rows: Sequence[Row], column: Column) -> bool:
+    return all(isinstance(row[column.key], (int, float)) for row in rows)
 
 
 def as_csv(rows: Sequence[Row]) -> str:

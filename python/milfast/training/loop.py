@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 __all__ = ["fit", "scores", "seeded"]
+
+_TURN = threading.RLock()
 
 OPTIMIZERS: dict[str, type[torch.optim.AdamW | torch.optim.Adam]] = {
     "adamw": torch.optim.AdamW,
@@ -259,15 +262,16 @@ def seeded(seed: int, device: torch.device | str = "cpu") -> Iterator[None]:
     >>> bool((torch.get_rng_state() == before).all())
     True
     """
-    generators = _generators(torch.device(device))
-    states = [generator.get_state() for generator in generators]
-    try:
-        for generator in generators:
-            generator.manual_seed(seed)
-        yield
-    finally:
-        for generator, state in zip(generators, states, strict=True):
-            generator.set_state(state)
+    with _TURN:  # other threads wait: they would draw from the same generators
+        generators = _generators(torch.device(device))
+        states = [generator.get_state() for generator in generators]
+        try:
+            for generator in generators:
+                generator.manual_seed(seed)
+            yield
+        finally:
+            for generator, state in zip(generators, states, strict=True):
+                generator.set_state(state)
 
 
 def _generators(device: torch.device) -> list[torch.Generator]:

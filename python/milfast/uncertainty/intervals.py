@@ -118,6 +118,29 @@ class Interval:
             for name, value in asdict(self).items()
         }
 
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Interval:
+        """The interval that `to_dict` described.
+
+        Parameters
+        ----------
+        values : dict
+
+        Returns
+        -------
+        Interval
+
+        Examples
+        --------
+        >>> from milfast.uncertainty import Interval, proportion_interval
+        >>> interval = proportion_interval(3, 10)
+        >>> Interval.from_dict(interval.to_dict()) == interval
+        True
+        """
+        numbers = ("estimate", "low", "high")
+        read: dict[str, Any] = {n: math.nan if v is None and n in numbers else v for n, v in values.items()}
+        return cls(**read)
+
     def summary(self) -> str:
         """One sentence for people.
 
@@ -147,7 +170,10 @@ class Interval:
         half = self.half_width
         if math.isfinite(half) and half > 0:
             lead, power = f"{half:.2e}".split("e")
+            # never fewer than two decimals where the figure may be a rate: 0.8 for an AUC of 0.75 helps nobody
             decimals = -int(power) + (float(lead) < 3.55)
+            if 0 <= self.estimate <= 1:
+                decimals = max(decimals, 2)
         else:
             # Without a width nothing says how many digits hold: a few are shown.
             decimals = None
@@ -294,11 +320,12 @@ def mean_interval(
     level: float = 0.95,
     test_train_ratio: float = 0.0,
     bounds: tuple[float, float] | None = None,
+    least_deviation: float = 0.0,
 ) -> Interval:
     """Student's t interval for the mean of repeated runs.
 
-    The half-width is t sqrt((1/J + test_train_ratio) s^2) with J runs, sample variance s^2 and the t quantile at
-    (1 + level) / 2 on J - 1 degrees of freedom.
+    The half-width is t s sqrt(1/J + test_train_ratio) with J runs, their sample standard deviation s and the t quantile
+    at (1 + level) / 2 on J - 1 degrees of freedom.
 
     Parameters
     ----------
@@ -312,6 +339,9 @@ def mean_interval(
         Bengio 2003, Mach. Learn. 52, the corrected resampled t-test; Bouckaert and Frank 2004, PAKDD).
     bounds : (float, float), optional
         Range of the quantity, such as (0, 1): the interval is cut to it.
+    least_deviation : float
+        Standard deviation that a run is known to have at least, from the size of its test set, say: it takes the place
+        of s where a few runs agree by chance.
 
     Returns
     -------
@@ -321,10 +351,11 @@ def mean_interval(
     Raises
     ------
     ValueError
-        When `values` is empty, not one-dimensional, not finite or outside `bounds`; when `test_train_ratio` is negative
-        or not finite, `bounds` is not a pair in ascending order, or `level` is not strictly between 0 and 1.
+        When `values` is empty, not one-dimensional, not finite or outside `bounds`; when `test_train_ratio`
+        or `least_deviation` is negative or not finite, `bounds` is not a pair in ascending order, or `level` is not
+        strictly between 0 and 1.
     TypeError
-        When `values`, `test_train_ratio` or `bounds` are not numbers.
+        When an argument is not a number.
 
     Warns
     -----
@@ -344,6 +375,9 @@ def mean_interval(
     ratio = _number(test_train_ratio, "test_train_ratio")
     if not 0 <= ratio < math.inf:
         raise ValueError(f"test_train_ratio must be finite and not negative; got {ratio}")
+    least = _number(least_deviation, "least_deviation")
+    if not 0 <= least < math.inf:
+        raise ValueError(f"least_deviation must be finite and not negative; got {least}")
     floor, ceiling = _range(bounds)
     outside = np.flatnonzero((x < floor) | (x > ceiling))
     if len(outside):
@@ -357,7 +391,8 @@ def mean_interval(
     # Imported here because scipy takes longer to load than the rest of milfast.
     from scipy.special import stdtrit
 
-    half = -float(stdtrit(runs - 1, (1 - level) / 2)) * math.sqrt((1 / runs + ratio) * float(np.var(x, ddof=1)))
+    deviation = max(float(np.std(x, ddof=1)), least)
+    half = -float(stdtrit(runs - 1, (1 - level) / 2)) * math.sqrt(1 / runs + ratio) * deviation
     method = "corrected resampled t" if ratio else "t"
     return Interval(mean, max(mean - half, floor), min(mean + half, ceiling), float(level), method, runs, unit="runs")
 

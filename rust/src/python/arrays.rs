@@ -2,13 +2,14 @@
 
 use numpy::{Element, PyArray2, PyArrayDyn, PyReadonlyArrayDyn, PyUntypedArray, PyUntypedArrayMethods, prelude::*};
 use pyo3::PyTypeInfo;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyException, PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyBytes, PyList, PyString};
 
 use crate::auc;
 use crate::error::{Error, Result};
 use crate::labels;
+use crate::memory;
 
 /// Values in row-major order.
 pub(crate) enum Flat<'py, T: Element> {
@@ -39,6 +40,11 @@ impl<'py, T: Element + Copy> Flat<'py, T> {
             Self::Owned(values) => values,
         }
     }
+
+    /// The values, converted.
+    fn map<U: Element>(&self, convert: impl Fn(T) -> U) -> Result<Flat<'py, U>> {
+        Ok(Flat::Owned(memory::collect(self.slice().iter().map(|&v| convert(v)), CONVERTED)?))
+    }
 }
 
 /// The array itself where it needs no look by numpy: one of exactly this dtype and no subclass.
@@ -46,9 +52,28 @@ fn plain<'a, 'py, T: Element>(object: &'a Bound<'py, PyAny>) -> Option<&'a Bound
     if object.get_type().is(PyUntypedArray::type_object(object.py())) { object.cast().ok() } else { None }
 }
 
+const CONVERTED: &str = "an argument converted to another dtype";
+
+/// Whether an exception tells something about an argument; Ctrl-C, an exit and a lack of memory do not.
+fn is_about_argument(py: Python<'_>, error: &PyErr) -> bool {
+    error.is_instance_of::<PyException>(py) && !error.is_instance_of::<PyMemoryError>(py)
+}
+
+/// The value, or nothing where the object does not offer it.
+fn attempt<T>(py: Python<'_>, result: PyResult<T>) -> PyResult<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if is_about_argument(py, &error) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 /// Whether a value stands for "not known": None, pandas' NA or NaN.
 fn is_missing(value: &Bound<'_, PyAny>) -> PyResult<bool> {
-    Ok(value.is_none() || value.get_type().name()? == "NAType" || value.extract::<f64>().is_ok_and(f64::is_nan))
+    if value.is_none() || value.get_type().name()? == "NAType" {
+        return Ok(true);
+    }
+    Ok(attempt(value.py(), value.extract::<f64>())?.is_some_and(f64::is_nan))
 }
 
 fn missing(name: &str, position: usize) -> PyErr {
@@ -57,14 +82,15 @@ fn missing(name: &str, position: usize) -> PyErr {
 
 /// The object itself, or what `detach` makes of a tensor; tensors off the CPU and masked values are refused.
 fn on_host<'py>(object: &Bound<'py, PyAny>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-    if let Ok(device) = object.getattr("device")
-        && let Ok(kind) = device.getattr("type")
+    let py = object.py();
+    if let Some(device) = attempt(py, object.getattr("device"))?
+        && let Some(kind) = attempt(py, device.getattr("type"))?
         && kind.extract::<String>().is_ok_and(|kind| kind != "cpu")
     {
         return Err(PyTypeError::new_err(format!("{name} lives on {device}: call .cpu() first")));
     }
     if object.is_instance_of::<PyUntypedArray>()
-        && object.py().import("numpy.ma")?.call_method1("is_masked", (object,))?.is_truthy()?
+        && py.import("numpy.ma")?.call_method1("is_masked", (object,))?.is_truthy()?
     {
         return Err(PyValueError::new_err(format!("{name} has masked values: drop or impute them first")));
     }
@@ -77,12 +103,15 @@ fn numeric<'py>(object: &Bound<'py, PyAny>, name: &str) -> PyResult<Bound<'py, P
     let source = on_host(object, name)?;
     let asarray = py.import("numpy")?.getattr("asarray")?;
     let mut array = asarray.call1((&source,)).map_err(|error| {
+        if !is_about_argument(py, &error) {
+            return error;
+        }
         PyTypeError::new_err(format!("{name} cannot be read as a numeric array ({error}): convert it to numpy first"))
     })?;
     if kind_of(&array)? == 'O' {
         // Nullable pandas columns arrive as objects; their Python values have a plain dtype if none is missing.
         let values = array.call_method0("tolist")?;
-        if let Ok(plain) = asarray.call1((&values,)) {
+        if let Some(plain) = attempt(py, asarray.call1((&values,)))? {
             array = plain;
         }
         if kind_of(&array)? == 'O'
@@ -209,17 +238,17 @@ impl<'py> Scores<'py> {
             return Ok(Self::U64(Flat::of(array)?));
         }
         let array = array.cast::<PyArrayDyn<bool>>()?;
-        Ok(Self::U64(Flat::Owned(array.readonly().as_array().iter().map(|&b| u64::from(b)).collect())))
+        Ok(Self::U64(Flat::of(array)?.map(u64::from)?))
     }
 
     /// The values in float64, rounded where integers are too long for it.
-    pub(crate) fn into_f64(self) -> Flat<'py, f64> {
-        match self {
+    pub(crate) fn into_f64(self) -> Result<Flat<'py, f64>> {
+        Ok(match self {
             Self::F64(flat) => flat,
-            Self::F32(flat) => Flat::Owned(flat.slice().iter().map(|&v| f64::from(v)).collect()),
-            Self::I64(flat) => Flat::Owned(flat.slice().iter().map(|&v| v as f64).collect()),
-            Self::U64(flat) => Flat::Owned(flat.slice().iter().map(|&v| v as f64).collect()),
-        }
+            Self::F32(flat) => flat.map(f64::from)?,
+            Self::I64(flat) => flat.map(|v| v as f64)?,
+            Self::U64(flat) => flat.map(|v| v as f64)?,
+        })
     }
 
     /// Number of scores.
@@ -362,7 +391,7 @@ fn is_text(value: &Bound<'_, PyAny>) -> bool {
 /// Up to two different strings among the labels, quoted.
 fn strings(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     let array = object.py().import("numpy")?.call_method1("asarray", (object,));
-    let Ok(array) = array else { return Ok(None) };
+    let Some(array) = attempt(object.py(), array)? else { return Ok(None) };
     if !matches!(kind_of(&array)?, 'U' | 'S' | 'T' | 'O') {
         return Ok(None);
     }
@@ -399,16 +428,16 @@ impl<'py> Matrix<'py> {
         let shape = [rows, columns];
         let values = match values {
             Scores::F32(flat) => Self::F32(flat),
-            other => Self::F64(other.into_f64()),
+            other => Self::F64(other.into_f64()?),
         };
         Ok((values, shape))
     }
 
     /// The same values in float64.
-    pub(crate) fn into_f64(self) -> Flat<'py, f64> {
+    pub(crate) fn into_f64(self) -> Result<Flat<'py, f64>> {
         match self {
-            Self::F64(flat) => flat,
-            Self::F32(flat) => Flat::Owned(flat.slice().iter().map(|&v| f64::from(v)).collect()),
+            Self::F64(flat) => Ok(flat),
+            Self::F32(flat) => flat.map(f64::from),
         }
     }
 }
@@ -422,22 +451,17 @@ pub(crate) fn offset_array<'py>(object: &Bound<'py, PyAny>, name: &str) -> PyRes
 }
 
 /// Counts, one a distinct score.
-pub(crate) fn counts(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Vec<u64>> {
+pub(crate) fn counts<'py>(object: &Bound<'py, PyAny>, name: &str) -> PyResult<Flat<'py, u64>> {
     match Scores::of(object, name)? {
-        Scores::U64(flat) => Ok(flat.slice().to_vec()),
-        Scores::I64(flat) => {
-            let counts: Result<Vec<u64>> = flat
-                .slice()
-                .iter()
-                .enumerate()
-                .map(|(i, &c)| {
-                    u64::try_from(c)
-                        .map_err(|_| Error::Range(format!("{name}[{i}] is {c}: counts must not be negative")))
-                })
-                .collect();
-            Ok(counts?)
-        }
-        Scores::F64(flat) if flat.slice().is_empty() => Ok(Vec::new()),
+        Scores::U64(flat) => Ok(flat),
+        Scores::I64(flat) => match flat.slice().iter().position(|&c| c < 0) {
+            None => Ok(flat.map(|c| c as u64)?),
+            Some(i) => {
+                let c = flat.slice()[i];
+                Err(PyValueError::new_err(format!("{name}[{i}] is {c}: counts must not be negative")))
+            }
+        },
+        Scores::F64(flat) if flat.slice().is_empty() => Ok(Flat::Owned(Vec::new())),
         Scores::F64(_) | Scores::F32(_) => Err(PyTypeError::new_err(format!("{name} must be integers"))),
     }
 }

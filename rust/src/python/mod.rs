@@ -11,7 +11,7 @@ mod _core {
     use std::ffi::CString;
 
     use numpy::{PyArray1, PyArray2, prelude::*};
-    use pyo3::exceptions::{PyRuntimeWarning, PyTypeError, PyValueError};
+    use pyo3::exceptions::{PyOverflowError, PyRuntimeWarning, PyTypeError, PyValueError};
     use pyo3::prelude::*;
 
     use super::arrays::{Flat, Labels, Matrix, Scores, counts, new_matrix, offset_array, with_labels, with_scores};
@@ -20,7 +20,7 @@ mod _core {
     use crate::bags::Bags;
     use crate::parallel::Interrupt;
     use crate::sampling::{Choice, Component, Draw, Recipe};
-    use crate::{auc as areas, delong as variances, gram, labels as classes, parallel, sampling, simd};
+    use crate::{auc as areas, delong as variances, gram, labels as classes, memory, parallel, sampling, simd};
 
     /// From this many scores on the GIL is released, and Ctrl-C is looked for.
     const LONG: usize = 2048;
@@ -90,7 +90,7 @@ mod _core {
         let scores = Scores::of(scores, "scores")?;
         let labels = Labels::beside(&scores, labels, pos_label)?;
         let weights = match sample_weight {
-            Some(weights) => Some(Scores::of(weights, "sample_weight")?.into_f64()),
+            Some(weights) => Some(Scores::of(weights, "sample_weight")?.into_f64()?),
             None => None,
         };
         let weights = weights.as_ref().map(Flat::slice);
@@ -102,9 +102,9 @@ mod _core {
                     interruptible(py, scores.len() > VERY_LONG, |stop| areas::pair_counts(scores, labels, stop))?.auc()
                 }
             } else {
-                py.detach(|| match (max_fpr, weights) {
-                    (Some(limit), weights) => areas::partial(scores, labels, weights, limit, standardize),
-                    (None, Some(weights)) => areas::weighted(scores, labels, weights),
+                interruptible(py, scores.len() > VERY_LONG, |stop| match (max_fpr, weights) {
+                    (Some(limit), weights) => areas::partial(scores, labels, weights, limit, standardize, stop),
+                    (None, Some(weights)) => areas::weighted(scores, labels, weights, stop),
                     (None, None) => unreachable!(),
                 })?
             }
@@ -159,7 +159,7 @@ mod _core {
             )));
         }
         let values = if columns == 0 {
-            vec![f64::NAN; rows]
+            memory::filled(f64::NAN, rows, "the AUC of each row")?
         } else {
             with_scores!(scores, |scores| with_labels!(labels, |labels| {
                 let labels = if shared { RowLabels::Shared(labels) } else { RowLabels::PerRow(labels) };
@@ -205,7 +205,7 @@ mod _core {
     #[pyfunction]
     fn auc_from_counts(py: Python<'_>, pos: &Bound<'_, PyAny>, neg: &Bound<'_, PyAny>) -> PyResult<f64> {
         let (pos, neg) = (counts(pos, "pos")?, counts(neg, "neg")?);
-        let value = areas::pair_counts_from_counts(&pos, &neg)?.auc();
+        let value = areas::pair_counts_from_counts(pos.slice(), neg.slice())?.auc();
         if value.is_nan() {
             warn_undefined(py, "the AUC is undefined (NaN): one class is absent")?;
         }
@@ -362,7 +362,7 @@ mod _core {
             (Matrix::F32(x), None) => fill!(f32, x.slice(), None),
             (Matrix::F32(x), Some(Matrix::F32(y))) => fill!(f32, x.slice(), Some(y.slice())),
             (x, y) => {
-                let (x, y) = (x.into_f64(), y.map(Matrix::into_f64));
+                let (x, y) = (x.into_f64()?, y.map(Matrix::into_f64).transpose()?);
                 let (x, y) = (x.slice(), y.as_ref().map(Flat::slice));
                 fill!(f64, x, y)
             }
@@ -445,7 +445,11 @@ mod _core {
             (Matrix::F32(x), None) => sums!(x.slice(), None::<(&[f32], &[i64])>),
             (Matrix::F32(x), Some((Matrix::F32(y), cuts))) => sums!(x.slice(), Some((y.slice(), cuts.slice()))),
             (x, other) => {
-                let (x, other) = (x.into_f64(), other.map(|(y, cuts)| (y.into_f64(), cuts)));
+                let x = x.into_f64()?;
+                let other = match other {
+                    Some((y, cuts)) => Some((y.into_f64()?, cuts)),
+                    None => None,
+                };
                 sums!(x.slice(), other.as_ref().map(|(y, cuts)| (y.slice(), cuts.slice())))
             }
         }
@@ -578,23 +582,23 @@ mod _core {
         if n != deviations.len() {
             return Err(PyValueError::new_err(format!("means has {n} rows, deviations {} entries", deviations.len())));
         }
-        let means = means.into_f64();
+        let means = means.into_f64()?;
+        let mut components = memory::room(n, "the components")?;
+        for (mean, deviation) in means.slice().chunks_exact(d).zip(deviations) {
+            components.push(Component { mean: memory::collect(mean.iter().copied(), "the components")?, deviation });
+        }
         let recipe = Recipe {
-            components: means
-                .slice()
-                .chunks_exact(d)
-                .zip(deviations)
-                .map(|(mean, deviation)| Component { mean: mean.to_vec(), deviation })
-                .collect(),
+            components,
             negative: draws("negative", negative)?,
             positive: draws("positive", positive)?,
             filler,
             size,
             pad_to,
         };
-        let plan = interruptible(py, n_negative.saturating_add(n_positive) > LONG, |stop| {
-            sampling::plan(&recipe, n_negative, n_positive, shuffled, seed, stop)
-        })?;
+        let most = sampling::largest_bag(&recipe).saturating_mul(n_negative.saturating_add(n_positive) as u128);
+        let long = n_negative.saturating_add(n_positive) > LONG || most > VERY_LONG as u128;
+        let plan =
+            interruptible(py, long, |stop| sampling::plan(&recipe, n_negative, n_positive, shuffled, seed, stop))?;
         macro_rules! features {
             ($type:ty) => {{
                 let out = new_matrix::<$type>(py, plan.kinds.len(), d)?;
@@ -608,8 +612,8 @@ mod _core {
             }};
         }
         let instances = if single { features!(f32) } else { features!(f64) };
-        let labels = plan.labels.iter().map(|&l| i64::from(l)).collect();
-        let kinds = plan.kinds.iter().map(|&k| k as i16).collect();
+        let labels = memory::collect(plan.labels.iter().map(|&l| i64::from(l)), "the labels")?;
+        let kinds = memory::collect(plan.kinds.iter().map(|&k| k as i16), "the kinds of the instances")?;
         Ok((
             instances,
             PyArray1::from_vec(py, plan.offsets),
@@ -625,12 +629,12 @@ mod _core {
     /// Parameters
     /// ----------
     /// n : int
-    ///     At least 1.
+    ///     From 1 to 1024.
     ///
     /// Raises
     /// ------
     /// ValueError
-    ///     When `n` is less than 1.
+    ///     When `n` is less than 1 or more than 1024.
     ///
     /// Examples
     /// --------
@@ -641,9 +645,18 @@ mod _core {
     /// 1
     /// >>> mf.set_num_threads(before)
     #[pyfunction]
-    fn set_num_threads(n: i64) -> PyResult<()> {
-        let n = usize::try_from(n).map_err(|_| PyValueError::new_err(format!("n must be at least 1; got {n}")))?;
-        Ok(parallel::set_threads(n)?)
+    fn set_num_threads(py: Python<'_>, n: &Bound<'_, PyAny>) -> PyResult<()> {
+        let number = match n.extract::<i64>() {
+            Err(error) if error.is_instance_of::<PyOverflowError>(py) => {
+                // beyond 64 bits only the sign matters
+                if n.lt(0)? { i64::MIN } else { i64::MAX }
+            }
+            number => number?,
+        };
+        if number < 1 {
+            return Err(PyValueError::new_err(format!("n must be at least 1; got {n}")));
+        }
+        Ok(parallel::set_threads(number as usize)?)
     }
 
     /// How many threads the kernels may use.
@@ -655,7 +668,7 @@ mod _core {
     /// Raises
     /// ------
     /// ValueError
-    ///     When MILFAST_NUM_THREADS is not a positive integer.
+    ///     When MILFAST_NUM_THREADS is not a positive integer, or is more than 1024.
     ///
     /// Examples
     /// --------

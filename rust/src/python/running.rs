@@ -2,10 +2,11 @@
 
 use std::panic::resume_unwind;
 use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::error::{Error, Result};
@@ -19,12 +20,14 @@ impl From<Error> for PyErr {
     fn from(error: Error) -> Self {
         match error {
             Error::Interrupted => PyKeyboardInterrupt::new_err(()),
+            Error::Memory(message) => PyMemoryError::new_err(message),
             error => PyValueError::new_err(error.to_string()),
         }
     }
 }
 
-/// Run work that may take long: it gets a thread of its own while this one looks for Ctrl-C.
+/// Run work that may take long: it gets a thread of its own while this one looks for Ctrl-C. Where no thread can be
+/// started, this one does the work.
 pub(crate) fn interruptible<R: Send>(
     py: Python<'_>,
     long: bool,
@@ -34,15 +37,20 @@ pub(crate) fn interruptible<R: Send>(
     if !long {
         return Ok(py.detach(|| work(&interrupt))?);
     }
+    let work = Mutex::new(Some(work)); // a thread that does not start must not take the work with it
+    let run = || {
+        let work = work.lock().unwrap_or_else(PoisonError::into_inner).take();
+        work.map_or(Err(Error::Interrupted), |work| work(&interrupt)) // there is work: `run` runs once
+    };
     py.detach(|| {
         thread::scope(|scope| {
             let (send, receive) = channel();
-            let interrupt = &interrupt;
-            let worker = scope.spawn(move || {
-                let result = work(interrupt);
+            let worker = thread::Builder::new().spawn_scoped(scope, move || {
+                let result = run();
                 let _ = send.send(()); // wakes the waiting thread at once; on a panic the closed channel does
                 result
             });
+            let Ok(worker) = worker else { return Ok(run()?) };
             let mut signal = None;
             while signal.is_none() && receive.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
                 #[allow(clippy::redundant_closure_for_method_calls)] // the method alone does not compile

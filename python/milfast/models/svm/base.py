@@ -95,7 +95,9 @@ class BagSVM(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no t
 
     def _solve(self, gram: NDArray[np.float64], labels: NDArray[Any]) -> SVC:
         """The plain SVM on a kernel matrix. Its intercept is the multiplier of the equality constraint."""
-        return SVC(kernel="precomputed", C=self.C, class_weight=self.class_weight, tol=self.tol).fit(gram, labels)
+        # without a seed scikit-learn would draw one from numpy's global generator, although nothing here is random
+        svm = SVC(kernel="precomputed", C=self.C, class_weight=self.class_weight, tol=self.tol, random_state=0)
+        return svm.fit(gram, labels)
 
     def decision_function(self, bags: Bags) -> NDArray[np.float64]:
         """Score of each bag; positive for bags predicted positive.

@@ -1,0 +1,62 @@
+"""Worker processes, each with its share of the processors."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, TypeVar
+
+from milfast import _core
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def stream(function: Callable[[T], R], items: Iterable[T], *, n_jobs: int) -> Iterator[R]:
+    """Results in the order in which they are finished.
+
+    Parameters
+    ----------
+    function : callable
+        Called with each item; must be importable or picklable by value.
+    items : iterable
+        Asked for one after the other, a few ahead of the workers.
+    n_jobs : int
+        Processes; -1 for one per processor. With 1 everything happens in this process.
+
+    Yields
+    ------
+    object
+        ``function(item)``. An exception of one call ends the stream.
+
+    Raises
+    ------
+    ValueError
+        When `n_jobs` is 0.
+
+    Examples
+    --------
+    >>> from milfast.workers import stream
+    >>> list(stream(abs, [-1, 2], n_jobs=1))
+    [1, 2]
+    """
+    import joblib
+
+    n_workers = joblib.effective_n_jobs(n_jobs)
+    if n_workers == 1:
+        yield from map(function, items)
+        return
+    threads = max(1, joblib.cpu_count() // n_workers)
+    # joblib caps the threads of BLAS and OpenMP libraries in its workers, but does not know ours
+    with joblib.parallel_config(backend="loky", inner_max_num_threads=threads):
+        parallel = joblib.Parallel(n_jobs=n_workers, return_as="generator_unordered", batch_size=1)
+    yield from parallel(joblib.delayed(_call)(function, item, threads) for item in items)
+
+
+def _call(function: Callable[[T], R], item: T, threads: int) -> R:
+    _core.set_num_threads(threads)
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(threads)
+    return function(item)
