@@ -58,6 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.print_help()
         return 2
     options = parser.parse_args(given)
+    # joblib replaces workers whose memory has grown, and says so; nobody has to do anything about it
+    warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given", category=UserWarning)
     try:
         with _ending_on_sigterm():
             status: int = options.run(options)
