@@ -12,6 +12,9 @@ use pyo3::prelude::*;
 use crate::error::{Error, Result};
 use crate::parallel::Interrupt;
 
+/// From this much work (scores, numbers drawn) on Ctrl-C is looked for.
+pub(crate) const VERY_LONG: usize = 1 << 20;
+
 /// How often the calling thread looks for Ctrl-C.
 const LOOK: Duration = Duration::from_millis(50);
 

@@ -1,0 +1,213 @@
+//! Kernels between instances and between bags, as Python calls them.
+
+use numpy::{PyArray1, PyArray2, prelude::*};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+
+use super::arrays::{Flat, Matrix, new_matrix, offset_array};
+use super::running::{VERY_LONG, interruptible};
+use crate::bags::Bags;
+use crate::gram;
+
+/// Gaussian kernel matrix: exp(-gamma |x - y|^2) for all pairs of rows.
+///
+/// Computed from exact differences, so the diagonal of `rbf_gram(X)` is exactly 1 and the matrix exactly symmetric.
+///
+/// Parameters
+/// ----------
+/// X : array_like, shape (n, n_features)
+/// Y : array_like, shape (m, n_features), optional
+///     `X` when left out.
+/// gamma : float
+///     Positive.
+///
+/// Returns
+/// -------
+/// ndarray, shape (n, m)
+///     float32 when both inputs are float32, else float64.
+///
+/// Raises
+/// ------
+/// ValueError
+///     When shapes disagree, `gamma` is not positive or a value is not finite.
+/// TypeError
+///     When an argument cannot be read as numbers.
+///
+/// Examples
+/// --------
+/// >>> import milfast as mf
+/// >>> mf.rbf_gram([[0.0], [1.0]], gamma=1.0).round(4)
+/// array([[1.    , 0.3679],
+///        [0.3679, 1.    ]])
+#[pyfunction]
+#[pyo3(signature = (X, Y=None, *, gamma))]
+#[allow(non_snake_case)]
+pub(super) fn rbf_gram<'py>(
+    py: Python<'py>,
+    X: &Bound<'py, PyAny>,
+    Y: Option<&Bound<'py, PyAny>>,
+    gamma: f64,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (x, [rows, d]) = Matrix::of(X, "X")?;
+    let other = Y.map(|y| Matrix::of(y, "Y")).transpose()?;
+    if let Some((_, [_, width])) = other
+        && width != d
+    {
+        return Err(PyValueError::new_err(format!("X and Y must have as many columns; got {d} and {width}")));
+    }
+    let columns = other.as_ref().map_or(rows, |(_, [n, _])| *n);
+    let long = rows.saturating_mul(columns).saturating_mul(d) > VERY_LONG << 3;
+    macro_rules! fill {
+        ($type:ty, $x:expr, $y:expr) => {{
+            let (x, y) = ($x, $y);
+            let out = new_matrix::<$type>(py, rows, columns)?;
+            let mut view = out.readwrite();
+            let target = view.as_slice_mut()?;
+            interruptible(py, long, |stop| gram::rbf_gram(x, y, d, gamma, target, stop))?;
+            drop(view);
+            Ok(out.into_any())
+        }};
+    }
+    match (x, other.map(|(y, _)| y)) {
+        (Matrix::F32(x), None) => fill!(f32, x.slice(), None),
+        (Matrix::F32(x), Some(Matrix::F32(y))) => fill!(f32, x.slice(), Some(y.slice())),
+        (x, y) => {
+            let (x, y) = (x.into_f64()?, y.map(Matrix::into_f64).transpose()?);
+            let (x, y) = (x.slice(), y.as_ref().map(Flat::slice));
+            fill!(f64, x, y)
+        }
+    }
+}
+
+/// Sums of the Gaussian kernel over all instance pairs of two bags, for all pairs of bags.
+///
+/// Parameters
+/// ----------
+/// instances : array_like, shape (n_instances, n_features)
+/// offsets : ndarray of int64, shape (n_bags + 1,)
+/// other_instances, other_offsets : optional
+///     The bags of the columns; those of the rows when left out.
+/// gamma : float
+///     Positive.
+///
+/// Returns
+/// -------
+/// ndarray of float64, shape (n_bags, number of other bags)
+///
+/// Raises
+/// ------
+/// ValueError
+///     When shapes or offsets disagree, `gamma` is not positive or a value is not finite.
+///
+/// Examples
+/// --------
+/// >>> import numpy as np
+/// >>> from milfast._core import rbf_bag_sums
+/// >>> rbf_bag_sums([[0.0], [0.0], [1.0]], np.array([0, 2, 3]), gamma=1.0).round(4)
+/// array([[4.    , 0.7358],
+///        [0.7358, 1.    ]])
+#[pyfunction]
+#[pyo3(signature = (instances, offsets, other_instances=None, other_offsets=None, *, gamma))]
+pub(super) fn rbf_bag_sums<'py>(
+    py: Python<'py>,
+    instances: &Bound<'py, PyAny>,
+    offsets: &Bound<'py, PyAny>,
+    other_instances: Option<&Bound<'py, PyAny>>,
+    other_offsets: Option<&Bound<'py, PyAny>>,
+    gamma: f64,
+) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    let (x, [_, d]) = Matrix::of(instances, "instances")?;
+    let cuts = offset_array(offsets, "offsets")?;
+    let other = match (other_instances, other_offsets) {
+        (Some(instances), Some(cuts)) => {
+            let (y, [_, width]) = Matrix::of(instances, "other_instances")?;
+            if width != d {
+                return Err(PyValueError::new_err(format!(
+                    "instances and other_instances must have as many features; got {d} and {width}"
+                )));
+            }
+            Some((y, offset_array(cuts, "other_offsets")?))
+        }
+        (None, None) => None,
+        _ => return Err(PyTypeError::new_err("other_instances and other_offsets go together")),
+    };
+    macro_rules! sums {
+        ($x:expr, $y:expr) => {{
+            let a = Bags::new($x, d, cuts.slice())?;
+            let b = match $y {
+                // The message starts with the name of the argument: offsets.
+                Some((y, cuts)) => {
+                    Some(Bags::new(y, d, cuts).map_err(|error| PyValueError::new_err(format!("other_{error}")))?)
+                }
+                None => None,
+            };
+            let columns = b.as_ref().unwrap_or(&a);
+            let long = a.n_instances().saturating_mul(columns.n_instances()).saturating_mul(d) > VERY_LONG << 3;
+            let out = new_matrix::<f64>(py, a.len(), columns.len())?;
+            let mut view = out.readwrite();
+            let target = view.as_slice_mut()?;
+            interruptible(py, long, |stop| gram::rbf_bag_sums(&a, b.as_ref(), gamma, target, stop))?;
+            drop(view);
+            Ok(out)
+        }};
+    }
+    match (x, other) {
+        (Matrix::F32(x), None) => sums!(x.slice(), None::<(&[f32], &[i64])>),
+        (Matrix::F32(x), Some((Matrix::F32(y), cuts))) => sums!(x.slice(), Some((y.slice(), cuts.slice()))),
+        (x, other) => {
+            let x = x.into_f64()?;
+            let other = match other {
+                Some((y, cuts)) => Some((y.into_f64()?, cuts)),
+                None => None,
+            };
+            sums!(x.slice(), other.as_ref().map(|(y, cuts)| (y.slice(), cuts.slice())))
+        }
+    }
+}
+
+/// Sum of the Gaussian kernel over all instance pairs inside each bag.
+///
+/// Parameters
+/// ----------
+/// instances : array_like, shape (n_instances, n_features)
+/// offsets : ndarray of int64, shape (n_bags + 1,)
+/// gamma : float
+///     Positive.
+///
+/// Returns
+/// -------
+/// ndarray of float64, shape (n_bags,)
+///
+/// Raises
+/// ------
+/// ValueError
+///     As `rbf_bag_sums`.
+///
+/// Examples
+/// --------
+/// >>> import numpy as np
+/// >>> from milfast._core import rbf_bag_diagonal
+/// >>> rbf_bag_diagonal([[0.0], [0.0], [1.0]], np.array([0, 2, 3]), gamma=1.0)
+/// array([4., 1.])
+#[pyfunction]
+#[pyo3(signature = (instances, offsets, *, gamma))]
+pub(super) fn rbf_bag_diagonal<'py>(
+    py: Python<'py>,
+    instances: &Bound<'py, PyAny>,
+    offsets: &Bound<'py, PyAny>,
+    gamma: f64,
+) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    let (x, [_, d]) = Matrix::of(instances, "instances")?;
+    let cuts = offset_array(offsets, "offsets")?;
+    let sums = match &x {
+        Matrix::F32(x) => {
+            let bags = Bags::new(x.slice(), d, cuts.slice())?;
+            interruptible(py, true, |stop| gram::rbf_bag_diagonal(&bags, gamma, stop))?
+        }
+        Matrix::F64(x) => {
+            let bags = Bags::new(x.slice(), d, cuts.slice())?;
+            interruptible(py, true, |stop| gram::rbf_bag_diagonal(&bags, gamma, stop))?
+        }
+    };
+    Ok(PyArray1::from_vec(py, sums))
+}
