@@ -217,12 +217,12 @@ SHAPES = {
     "2-d": (np.ones((2, 2)), r"scores must be one-dimensional; got shape \[2, 2\]: pass one column, such as x\[:, 1\]"),
     "column": (
         np.ones((2, 1)),
-        r"scores must be one-dimensional; got shape \[2, 1\]: pass one column, such as x\[:, 1\]",
+        r"scores must be one-dimensional; got shape \[2, 1\]: pass its column, x\[:, 0\]",
     ),
     "row": ([[1.0, 2.0]], r"scores must be one-dimensional; got shape \[1, 2\]"),
     "3-d": (np.ones((2, 1, 1)), r"scores must be one-dimensional; got shape \[2, 1, 1\]$"),
     "frame": (pd.DataFrame({"p": [0.1, 0.2], "q": [0.9, 0.8]}), "pass one column"),
-    "one-column-frame": (pd.DataFrame({"p": [0.1, 0.2]}), "pass one column"),
+    "one-column-frame": (pd.DataFrame({"p": [0.1, 0.2]}), "pass its column"),
 }
 TYPES = {
     "text": ("ab", "scores must hold real numbers; got str of dtype <U2"),

@@ -417,3 +417,9 @@ def test_a_value_that_is_not_finite_is_located_by_row_bag_and_place_in_the_bag(
         Bags(x, bags.offsets)
     with pytest.raises(ValueError, match=expected):
         bags.with_instances(x)
+
+
+@pytest.mark.parametrize("labels", [["ill", "well"], [1, 2], [0.5, 2.0]])
+def test_labels_of_other_names_are_refused_with_a_way_that_bags_have(labels: list[Any]) -> None:
+    with pytest.raises(ValueError, match="turn others into bool first, labels == the positive one"):
+        Bags([[0.0], [1.0]], [0, 1, 2], labels)

@@ -495,7 +495,14 @@ def _as_kinds(kinds: Any, n_instances: int) -> NDArray[np.int16]:
 
 
 def _as_labels(labels: Any, n_bags: int) -> NDArray[np.int64]:
-    y = binary_labels(labels)
+    try:
+        y = binary_labels(labels)
+    except ValueError as error:
+        if "pos_label" not in str(error):
+            raise
+        raise ValueError(
+            "labels of bags must be {0, 1}, {-1, 1} or bool: turn others into bool first, labels == the positive one"
+        ) from None
     if len(y) != n_bags:
         raise ValueError(f"labels has {len(y)} entries for {n_bags} bags")
     return y.astype(np.int64)

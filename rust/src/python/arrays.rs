@@ -157,7 +157,11 @@ fn one_dimensional(array: &Bound<'_, PyUntypedArray>, name: &str) -> PyResult<()
     if array.ndim() == 1 {
         return Ok(());
     }
-    let advice = if array.ndim() == 2 { ": pass one column, such as x[:, 1]" } else { "" };
+    let advice = match array.shape() {
+        [_, 1] => ": pass its column, x[:, 0]",
+        [_, _] => ": pass one column, such as x[:, 1]",
+        _ => "",
+    };
     Err(PyValueError::new_err(format!("{name} must be one-dimensional; got shape {:?}{advice}", array.shape())))
 }
 
