@@ -31,6 +31,8 @@ class Entry:
         Full name of the module.
     requires : tuple of str
         Value of ``REQUIRES`` in the file: distributions beyond the base install.
+    code : str
+        Value of ``CODE`` in the file, where it has one.
     """
 
     name: str
@@ -38,6 +40,7 @@ class Entry:
     group: str
     module: str
     requires: tuple[str, ...] = ()
+    code: str = ""
 
     def load(self) -> ModuleType:
         """Import the file.
@@ -74,16 +77,15 @@ class Registry:
 
     @cached_property
     def entries(self) -> dict[str, Entry]:
-        """Entries by name, in the order of packages and file names."""
+        """Entries by name, in the order of packages, codes and file names."""
         found: dict[str, Entry] = {}
         for package in self.packages:
-            for path in sorted(files(package).iterdir(), key=lambda p: p.name):
-                if path.name.endswith(".py"):
-                    entry = _read(path.read_text(encoding="utf-8"), f"{package}.{path.name.removesuffix('.py')}")
-                    if entry is not None:
-                        if entry.name in found:
-                            raise ValueError(f"{entry.module} and {found[entry.name].module} share a name")
-                        found[entry.name] = entry
+            paths = [path for path in files(package).iterdir() if path.name.endswith(".py")]
+            read = (_read(p.read_text(encoding="utf-8"), f"{package}.{p.name.removesuffix('.py')}") for p in paths)
+            for entry in sorted(filter(None, read), key=lambda entry: (entry.code, entry.module)):
+                if entry.name in found:
+                    raise ValueError(f"{entry.module} and {found[entry.name].module} share a name")
+                found[entry.name] = entry
         return found
 
     def names(self) -> list[str]:
@@ -107,7 +109,7 @@ def _read(source: str, module: str) -> Entry | None:
     for node in tree.body:
         targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
         for target in targets:
-            if isinstance(target, ast.Name) and target.id in ("NAME", "REQUIRES"):
+            if isinstance(target, ast.Name) and target.id in ("NAME", "REQUIRES", "CODE"):
                 value = getattr(node, "value", None)
                 try:
                     constants[target.id] = ast.literal_eval(value) if isinstance(value, ast.AST) else None
@@ -120,4 +122,7 @@ def _read(source: str, module: str) -> Entry | None:
     if not isinstance(requires, tuple):
         raise ValueError(f"REQUIRES in {module} must be a tuple of distributions; got {requires!r}")
     summary = (ast.get_docstring(tree) or "").split("\n", 1)[0].rstrip(".")
-    return Entry(name, summary, module.split(".")[-2], module, requires)
+    code = constants.get("CODE", "")
+    if not isinstance(code, str):
+        raise ValueError(f"CODE in {module} must be a string; got {code!r}")
+    return Entry(name, summary, module.split(".")[-2], module, requires, code)

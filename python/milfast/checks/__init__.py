@@ -4,6 +4,7 @@ from milfast.checks.catalogue import SPELLINGS, Check, get, names, sample_bags
 from milfast.checks.recipe import BagRecipe, Component, Draw
 from milfast.checks.runner import check_model
 from milfast.checks.testing import parametrize_with_checks
+from milfast.checks.together import read_together
 from milfast.checks.verdict import CheckResult
 
 __all__ = [
@@ -17,5 +18,6 @@ __all__ = [
     "get",
     "names",
     "parametrize_with_checks",
+    "read_together",
     "sample_bags",
 ]

@@ -15,6 +15,7 @@ import numpy as np
 
 from milfast import models
 from milfast.bags import Bags, to_host
+from milfast.checks.catalogue import CLAIMED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,6 +39,8 @@ class Subject:
         "svm" or "deep" for models that say so: decides how many training bags a scale gives.
     prototype : object
         An unfitted model, of which every run gets a copy.
+    claims : str or None
+        The assumption that the model's attribute `claims` says it respects: "standard", "threshold" or "correlated".
     reference : str or None
         Text that `of` makes the same subject from, where there is one: a registered name or "package.module:Name".
     """
@@ -45,6 +48,7 @@ class Subject:
     name: str
     family: str | None
     prototype: Any
+    claims: str | None = None
     reference: str | None = None
 
     @classmethod
@@ -68,7 +72,7 @@ class Subject:
         TypeError
             When the model lacks a method.
         ValueError
-            When there is no model, module or attribute of that name.
+            When there is no model, module or attribute of that name, or the model claims an assumption that is unknown.
         ImportError
             When the model needs torch and torch is missing.
         """
@@ -76,7 +80,8 @@ class Subject:
             return replace(cls.of(_imported(model)), reference=model)
         if isinstance(model, str):
             kind = models.get(model)
-            return cls(model, kind.family, kind(**(getattr(kind, "tested", {}) if tested else {})), model)
+            made = kind(**(getattr(kind, "tested", {}) if tested else {}))
+            return cls(model, kind.family, made, _claims(made), model)
         prototype = model
         _refuse_module(model)
         if isinstance(model, type) or (not hasattr(model, "fit") and callable(model)):
@@ -94,6 +99,7 @@ class Subject:
             name if isinstance(name, str) else models.name_of(prototype),
             getattr(prototype, "family", None),
             prototype,
+            _claims(prototype),
         )
 
     def parameters(self) -> dict[str, Any]:
@@ -137,6 +143,14 @@ class Subject:
         made = clone(self.prototype)
         seeds = [key for key in made.get_params() if key.rpartition("__")[2] == "random_state"]
         return made.set_params(**dict.fromkeys(seeds, seed)) if seeds else made
+
+
+def _claims(model: Any) -> str | None:
+    claims = getattr(model, "claims", None)
+    if claims not in CLAIMED:
+        known = ", ".join(repr(claim) for claim in CLAIMED)
+        raise ValueError(f"{type(model).__name__}.claims must be one of {known}; got {claims!r}")
+    return str(claims) if claims is not None else None
 
 
 def _refuse_module(model: Any) -> None:

@@ -11,6 +11,9 @@ from typing import Any, Literal
 from milfast.checks.recipe import BagRecipe, Component, Draw, Range, one_of
 
 NAME = "false-frequency"
+CODE = "MIL003"
+ASSUMPTION = "threshold"
+LEARNED = "how often concept instances occur"
 
 SPELLINGS: dict[str, dict[str, Any]] = {
     "paper": {},

@@ -5,20 +5,24 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from milfast.checks import catalogue
 from milfast.checks.adapters import Subject
 from milfast.checks.recipe import BagRecipe
-from milfast.checks.runner import Job, Run, run_job
-from milfast.checks.verdict import CheckResult
+from milfast.checks.runner import Job, run_job
+from milfast.checks.runner import combine as combine_runs
+from milfast.checks.verdict import Run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from milfast.checks.verdict import CheckResult
 
 #: What a study calls.
 FUNCTION = "milfast.checks.jobs:run_specification"
 
 
 def describe(job: Job) -> dict[str, Any]:
-    """Everything that determines the result of a job.
+    """Everything that determines the result of a job, and how it may be read.
 
     Parameters
     ----------
@@ -31,15 +35,16 @@ def describe(job: Job) -> dict[str, Any]:
     return {
         "model": job.subject.reference,
         "parameters": job.subject.parameters(),
-        "check": job.check,
+        "check": job.task,
         "spelling": job.spelling,
         "recipe": job.recipe.to_dict(),
+        "checks": list(job.checks),
         "n_train": job.n_train,
         "n_test": job.n_test,
         "seed": job.seed,
         "run": job.run,
         "pad_to": job.pad_to,
-        "level": job.level,
+        "looks": job.looks,
     }
 
 
@@ -53,31 +58,46 @@ def run_specification(specification: dict[str, Any]) -> dict[str, Any]:
     Returns
     -------
     dict
-        See `Run.to_dict`.
+        Under "runs" what `Run.to_dict` gives for each check that the fit served.
     """
-    names = ("check", "spelling", "n_train", "n_test", "seed", "run", "pad_to", "level")
+    spelling, task = specification["spelling"], specification["check"]
+    made = BagRecipe if spelling == "own" else type(catalogue.get(task).recipe(spelling))
     job = Job(
         subject=Subject.of(specification["model"]),
-        recipe=BagRecipe.from_dict(specification["recipe"]),
-        **{name: specification[name] for name in names},
+        task=task,
+        recipe=made.from_dict(specification["recipe"]),
+        checks=tuple(specification["checks"]),
+        **{name: specification[name] for name in ("spelling", "n_train", "n_test", "seed", "run", "pad_to", "looks")},
     )
-    return run_job(job).to_dict()
+    return {"runs": [run.to_dict() for run in run_job(job)]}
 
 
-def combine(pairs: Iterable[tuple[dict[str, Any], dict[str, Any]]]) -> list[CheckResult]:
+def combine(pairs: Iterable[tuple[dict[str, Any], dict[str, Any]]], *, level: float = 0.95) -> list[CheckResult]:
     """Results of checks from specifications and what they gave.
 
     Parameters
     ----------
     pairs : iterable of (dict, dict)
+    level : float
+        Level of the intervals.
 
     Returns
     -------
     list of CheckResult
         In the order in which their first runs come. Runs are put together when they differ in nothing but their number.
+
+    Raises
+    ------
+    ValueError
+        When a result comes from a version of milfast that wrote other figures down.
     """
-    groups: dict[str, tuple[float, list[Run]]] = {}
+    runs = []
     for given, gave in pairs:
+        if "runs" not in gave:
+            raise ValueError(
+                f"{given.get('model')} on {given.get('check')} was checked by milfast {given.get('milfast')}, which "
+                "kept other figures: run the checks again into a new file"
+            )
         key = json.dumps({name: value for name, value in given.items() if name != "run"}, sort_keys=True)
-        groups.setdefault(key, (given["level"], []))[1].append(Run.from_dict(gave))
-    return [CheckResult.of(sorted(runs, key=lambda r: r.run), level=level) for level, runs in groups.values()]
+        runs += [((key, given["looks"]), Run.from_dict(run)) for run in gave["runs"]]
+    return combine_runs(runs, level=level)

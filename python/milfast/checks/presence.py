@@ -11,6 +11,9 @@ from typing import Any, Literal
 from milfast.checks.recipe import BagRecipe, Component, Draw, Range, one_of
 
 NAME = "presence"
+CODE = "MIL001"
+ASSUMPTION = "standard"
+LEARNED = "that a bag lacks the poison"
 
 SPELLINGS: dict[str, dict[str, Any]] = {
     "paper": {},

@@ -229,10 +229,7 @@ class BagRecipe:
                     f"mean of component {component.name!r} has {len(component.mean)} entries "
                     f"for {self.n_features} features"
                 )
-        if self.direction is not None and (
-            len(self.direction) != self.n_features or not np.isclose(np.linalg.norm(self.direction), 1)
-        ):
-            raise ValueError(f"direction must be a unit vector of {self.n_features} features")
+        require_unit_vector(self.direction, self.n_features)
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -273,14 +270,7 @@ class BagRecipe:
         ValueError
             When the vector has the wrong length or is zero.
         """
-        if isinstance(direction, (int, np.integer)):
-            vector = np.random.Generator(np.random.PCG64(seed_sequence(int(direction)))).normal(size=self.n_features)
-        else:
-            vector = np.asarray(direction, dtype=np.float64)
-        length = np.linalg.norm(vector)
-        if vector.shape != (self.n_features,) or not np.isfinite(length) or length == 0:
-            raise ValueError(f"direction must be a vector of {self.n_features} numbers, not all zero")
-        return dataclasses.replace(self, direction=tuple((vector / length).tolist()))
+        return dataclasses.replace(self, direction=unit_vector(direction, self.n_features))
 
     def sample(
         self,
@@ -378,11 +368,62 @@ class BagRecipe:
         """
         if bags.kinds is None:
             raise ValueError("bags carry no kinds: only bags sampled from a recipe do")
-        present = np.ones(len(bags), dtype=bool)
-        for concept in self.concepts:
-            shows = np.array([c.concept == concept for c in self.components])[bags.kinds]
-            present &= np.logical_or.reduceat(shows, bags.offsets[:-1])
+        present: NDArray[np.bool_] = np.logical_and.reduce(self._shown(bags), axis=1)
         return present
+
+    def _shown(self, bags: Bags) -> NDArray[np.bool_]:
+        """Which concepts a bag holds, shape (n_bags, n_concepts)."""
+        shown = np.empty((len(bags), len(self.concepts)), dtype=bool)
+        for column, concept in enumerate(self.concepts):
+            shows = np.array([c.concept == concept for c in self.components])[bags.kinds]
+            shown[:, column] = np.logical_or.reduceat(shows, bags.offsets[:-1])
+        return shown
+
+    def strata(self, bags: Bags) -> dict[str, NDArray[np.bool_]]:
+        """Negative bags by the concepts that they hold, where they differ in that.
+
+        Parameters
+        ----------
+        bags : Bags
+            Sampled from this recipe.
+
+        Returns
+        -------
+        dict of str to ndarray of bool, shape (n_bags,)
+            Which bags; empty when all negative bags hold the same concepts.
+
+        Examples
+        --------
+        >>> from milfast.checks import get
+        >>> recipe = get("false-frequency").recipe("strict")
+        >>> {name: int(bags.sum()) for name, bags in recipe.strata(recipe.sample(100, random_state=0)).items()}
+        {'low': 25, 'high': 25}
+        """
+        if bags.kinds is None or bags.labels is None:
+            raise ValueError("bags carry no kinds or no labels: only bags sampled from a recipe carry both")
+        shown = self._shown(bags)
+        negative = bags.labels == 0
+        groups = np.unique(shown[negative], axis=0)[::-1]
+        if len(groups) < 2:
+            return {}
+        names = [" and ".join(c for c, there in zip(self.concepts, g, strict=True) if there) for g in groups]
+        return {
+            name or "no concept": np.logical_and(negative, (shown == group).all(axis=1))
+            for name, group in zip(names, groups, strict=True)
+        }
+
+    def ceilings(self, bags: Bags) -> dict[str, float]:
+        """AUC of rules, other than `oracle`, that say what can be reached on labelled bags; none here.
+
+        Parameters
+        ----------
+        bags : Bags
+
+        Returns
+        -------
+        dict of str to float
+        """
+        return {}
 
     def oracle(self, bags: Bags) -> NDArray[np.float64]:
         """Score of a bag by the true rule: what a model could reach at best.
@@ -472,6 +513,51 @@ class BagRecipe:
 
 def _tuples(value: Any) -> Any:
     return tuple(_tuples(v) for v in value) if isinstance(value, (list, tuple)) else value
+
+
+def unit_vector(direction: ArrayLike | int, n_features: int) -> tuple[float, ...]:
+    """A direction of length 1.
+
+    Parameters
+    ----------
+    direction : int or array_like, shape (n_features,)
+        A vector, or the seed of a random direction.
+    n_features : int
+
+    Returns
+    -------
+    tuple of float
+
+    Raises
+    ------
+    ValueError
+        When the vector has the wrong length or is zero.
+    """
+    if isinstance(direction, (int, np.integer)):
+        vector = np.random.Generator(np.random.PCG64(seed_sequence(int(direction)))).normal(size=n_features)
+    else:
+        vector = np.asarray(direction, dtype=np.float64)
+    length = np.linalg.norm(vector)
+    if vector.shape != (n_features,) or not np.isfinite(length) or length == 0:
+        raise ValueError(f"direction must be a vector of {n_features} numbers, not all zero")
+    return tuple((vector / length).tolist())
+
+
+def require_unit_vector(direction: tuple[float, ...] | None, n_features: int) -> None:
+    """Refuse a direction that is not of length 1.
+
+    Parameters
+    ----------
+    direction : tuple of float or None
+    n_features : int
+
+    Raises
+    ------
+    ValueError
+        When it has another number of features or another length.
+    """
+    if direction is not None and (len(direction) != n_features or not np.isclose(np.linalg.norm(direction), 1)):
+        raise ValueError(f"direction must be a unit vector of {n_features} features")
 
 
 def one_of(name: str, value: str, known: Sequence[str]) -> None:

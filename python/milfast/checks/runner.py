@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import zlib
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -13,10 +13,14 @@ from milfast import _core
 from milfast.bags import Bags
 from milfast.checks import catalogue
 from milfast.checks.adapters import Subject, at, bag_scores, fit
+from milfast.checks.estimate import Estimate
+from milfast.checks.fitted import Fitted, best_cut
 from milfast.checks.recipe import BagRecipe
-from milfast.checks.verdict import CheckResult
+from milfast.checks.sequential import schedule
+from milfast.checks.sequential import until_decided as decide
+from milfast.checks.together import read_together
+from milfast.checks.verdict import CheckResult, Run
 from milfast.seeding import root_seed, seed_sequence, seed_value
-from milfast.uncertainty import Interval, auc_interval
 from milfast.workers import stream
 
 if TYPE_CHECKING:
@@ -31,18 +35,25 @@ SCALES: dict[str, dict[str | None, int]] = {
     "fast": {"svm": 200, "deep": 2_000, None: 1_000},
     "paper": {"svm": 1_000, "deep": 100_000, None: 10_000},
 }
+#: Fresh bags on which laws are tried.
+LAW_BAGS = 2_000
+#: A sort of shifted bags needs as many to be told apart from the others.
+FEWEST_OF_A_SORT = 10
 
 
 @dataclass(frozen=True)
 class Job:
-    """One fit: one model, one check, one run.
+    """One fit, and the checks that it serves.
 
     Attributes
     ----------
     subject : Subject
-    check, spelling : str
-        Names of the check and of its recipe.
+    task, spelling : str
+        Name and spelling of the check whose bags the model is fitted to.
     recipe : BagRecipe
+        Those bags.
+    checks : tuple of str
+        What is looked at: the task itself, laws, or both.
     n_train, n_test : int
         Number of bags.
     seed : int
@@ -50,80 +61,21 @@ class Job:
     run : int
         Number of the run, from 0.
     pad_to : int or None
-    level : float
-        Level of the intervals.
+    looks : int
+        How often a sequential study looks at the verdict.
     """
 
     subject: Subject
-    check: str
+    task: str
     spelling: str
     recipe: BagRecipe
+    checks: tuple[str, ...]
     n_train: int
     n_test: int
     seed: int
     run: int
     pad_to: int | None
-    level: float
-
-
-@dataclass(frozen=True)
-class Run:
-    """What one fit gave.
-
-    Attributes
-    ----------
-    model, check, recipe : str
-        Names.
-    train, fresh, test : Interval
-        AUC on the training bags, on fresh bags of their distribution, and on bags of the shifted distribution; the
-        intervals hold for this fit alone.
-    oracle_auc, size_auc : float
-        AUC of the true rule and of the bag size on the shifted bags.
-    n_train, n_test : int
-        Number of bags.
-    seed, run : int
-        Root seed, and number of the run.
-    seconds : float
-        Time for fitting and scoring.
-    """
-
-    model: str
-    check: str
-    recipe: str
-    train: Interval
-    fresh: Interval
-    test: Interval
-    oracle_auc: float
-    size_auc: float
-    n_train: int
-    n_test: int
-    seed: int
-    run: int
-    seconds: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """Every attribute as plain values.
-
-        Returns
-        -------
-        dict
-        """
-        return {f.name: v.to_dict() if isinstance(v := getattr(self, f.name), Interval) else v for f in fields(self)}
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Run:
-        """The run that `to_dict` described.
-
-        Parameters
-        ----------
-        values : dict
-
-        Returns
-        -------
-        Run
-        """
-        read: dict[str, Any] = {n: Interval.from_dict(v) if isinstance(v, dict) else v for n, v in values.items()}
-        return cls(**read)
+    looks: int = 1
 
 
 def check_model(
@@ -135,6 +87,8 @@ def check_model(
     n_train: int | None = None,
     n_test: int = 10_000,
     n_runs: int = 1,
+    until_decided: bool = False,
+    max_runs: int = 40,
     level: float = 0.95,
     n_features: int = 16,
     pad_to: int | None = None,
@@ -156,9 +110,11 @@ def check_model(
         ``predict(bags)``. Iterating over `Bags` gives one matrix a bag; they have ``instances``, ``offsets`` and, for
         fitting, ``labels``. A ``random_state`` of the model is set anew for each run.
     checks : str, BagRecipe or sequence of them
-        Names of checks, recipes of your own, or "all".
+        Names of checks or of groups of them ("paper": the three of Raff & Holt; "laws": those tried on a model that was
+        fitted for another check), recipes of your own, or "all".
     recipe : str or sequence of str
-        Spelling of the named checks: "paper", "notebook", "strict", or "all" of them; see `Check.recipe`.
+        Spelling of the named checks: "paper", "notebook", "strict", or "all" of them; see `Check.recipe`. Checks that
+        are not in the paper have one spelling, whatever is asked for.
     scale : {"fast", "paper"}
         How many training bags: 200 (SVM), 2,000 (deep), 1,000 (other models), or as many as in the paper.
     n_train : int, optional
@@ -166,7 +122,13 @@ def check_model(
     n_test : int
         Number of fresh bags, and of shifted bags.
     n_runs : int
-        Independent runs. With one run an interval holds for that fit alone; a claim about a model needs several.
+        Independent runs. With one run an interval holds for that fit alone; a claim about a model needs at least five.
+    until_decided : bool
+        Whether to add runs, beyond `n_runs`, until every verdict is a pass or a fail or next to nothing keeps it open.
+        The verdicts are looked at after 5, 8, 12, 18, 27, ... runs, and each look gets an equal share of the error, so
+        that looking often does not make wrong verdicts more likely than `level` says.
+    max_runs : int
+        Where to stop adding runs.
     level : float
         Level of the intervals. Each bound of a verdict is one-sided and errs about (1 - level) / 2 of the time where
         the AUCs of runs are about normal; rare outliers among the runs, or scores with few distinct values, can make it
@@ -227,8 +189,9 @@ def check_model(
         pad_to=pad_to,
         direction=direction,
         random_state=random_state,
+        max_runs=max_runs if until_decided else None,
     )
-    return results(jobs, n_jobs=n_jobs, callback=callback)
+    return results(jobs, level=level, n_jobs=n_jobs, callback=callback)
 
 
 def plan(
@@ -245,13 +208,16 @@ def plan(
     pad_to: int | None,
     direction: ArrayLike | int | None,
     random_state: RandomState,
+    max_runs: int | None = None,
 ) -> list[Job]:
     """All fits of a call, after every argument was looked at; parameters as in `check_model`.
+
+    With `max_runs` the study is a sequential one: there are jobs for as many runs, to be done as far as needed.
 
     Returns
     -------
     list of Job
-        Model by model, check by check, recipe by recipe, run by run.
+        Model by model, task by task, run by run.
     """
     if scale not in SCALES:
         raise ValueError(f"scale must be one of {', '.join(SCALES)}; got {scale!r}")
@@ -262,54 +228,59 @@ def plan(
             raise ValueError(f"{name} must be an integer of at least {least}; got {value!r}")
     if not 0 < level < 1:
         raise ValueError(f"level must lie strictly between 0 and 1; got {level}")
-    cells = list(_cells(checks, recipe, n_features))
-    if not cells:
-        raise ValueError("checks and recipe must name at least one check and one recipe")
-    seen = set()
-    for check, spelling, _ in cells:
-        if (check, spelling) in seen:
+    if max_runs is not None:
+        if isinstance(max_runs, bool) or not isinstance(max_runs, (int, np.integer)) or max_runs < 2:
+            raise ValueError(f"max_runs must be an integer of at least 2; got {max_runs!r}")
+        n_runs, looks = int(max_runs), len(schedule(int(max_runs)))
+    else:
+        looks = 1
+    fits: dict[tuple[str, str], tuple[BagRecipe, list[str]]] = {}
+    for check, task, spelling, made in _cells(checks, recipe, n_features):
+        served = fits.setdefault((task, spelling), (made, []))[1]
+        if check in served:
             raise ValueError(f"check {check!r} ({spelling}) is asked for twice: give each recipe a name of its own")
-        seen.add((check, spelling))
-    if direction is not None:
-        cells = [(check, spelling, made.along(direction)) for check, spelling, made in cells]
+        served.append(check)
+    if not fits:
+        raise ValueError("checks and recipe must name at least one check and one recipe")
     subjects = [Subject.of(model) for model in models]
     seed = root_seed(random_state)
     return [
         Job(
             subject=subject,
-            check=check,
+            task=task,
             spelling=spelling,
-            recipe=made,
+            recipe=made if direction is None else made.along(direction),
+            checks=tuple(served),
             n_train=n_train or SCALES[scale].get(subject.family, SCALES[scale][None]),
             n_test=n_test,
             seed=seed,
             run=run,
             pad_to=pad_to,
-            level=level,
+            looks=looks,
         )
         for subject in subjects
-        for check, spelling, made in cells
+        for (task, spelling), (made, served) in fits.items()
         for run in range(n_runs)
     ]
 
 
 def _cells(
     checks: str | BagRecipe | Sequence[str | BagRecipe], recipe: str | Sequence[str], n_features: int
-) -> Iterator[tuple[str, str, BagRecipe]]:
-    if isinstance(checks, (str, BagRecipe)):
-        checks = catalogue.names() if checks == "all" else [checks]
-    for check in checks:
+) -> Iterator[tuple[str, str, str, BagRecipe]]:
+    """Check, the task whose bags it needs, spelling, and those bags."""
+    asked: list[Any] = [checks] if isinstance(checks, (str, BagRecipe)) else list(checks)
+    for check in catalogue.expand(asked):
         if isinstance(check, BagRecipe):
-            yield check.name, "own", check
+            yield check.name, check.name, "own", check
         elif not isinstance(check, str):
             raise TypeError(f"checks must be names or BagRecipe objects; got {type(check).__name__}")
         else:
-            spellings = [recipe] if isinstance(recipe, str) else recipe
-            for spelling in catalogue.get(check).spellings if "all" in spellings else spellings:
-                yield check, spelling, catalogue.get(check).recipe(spelling, n_features=n_features)
+            known = catalogue.get(check)
+            for spelling in known.spelled([recipe] if isinstance(recipe, str) else recipe):
+                yield check, known.task, spelling, known.recipe(spelling, n_features=n_features)
 
 
-def run_job(job: Job) -> Run:
+def run_job(job: Job) -> list[Run]:
     """Draw, fit and score.
 
     Parameters
@@ -318,64 +289,139 @@ def run_job(job: Job) -> Run:
 
     Returns
     -------
-    Run
+    list of Run
+        One for each check that the fit serves.
 
     Raises
     ------
     Exception
         Whatever the model raises, with a note that says where.
     """
+    about = catalogue.about(job.task, job.spelling)
 
     def seed(part: int) -> int:
         # not a function of the model, so that all models see the same bags
-        return seed_value(seed_sequence(job.seed, zlib.crc32(f"{job.check}/{job.spelling}".encode()), job.run, part))
+        return seed_value(seed_sequence(job.seed, zlib.crc32(f"{job.task}/{job.spelling}".encode()), job.run, part))
 
     def sample(part: int, n_bags: int, training: bool) -> tuple[Bags, NDArray[np.int64]]:
         bags = job.recipe.sample(n_bags, training=training, pad_to=job.pad_to, random_state=seed(part))
         assert bags.labels is not None
         return bags, bags.labels
 
+    def fitted_to(labels: NDArray[np.int64], part: int) -> Callable[[Bags], NDArray[Any]]:
+        model = job.subject.fresh(seed(part))
+        # a model sees labels where it learns, and kinds nowhere
+        fit(model, Bags._trusted(train.instances, train.offsets, labels.copy(), None))
+        return lambda bags: bag_scores(model, bags, job.subject.name)
+
     train, train_labels = sample(0, job.n_train, True)
     fresh, fresh_labels = sample(1, job.n_test, True)
-    test, test_labels = sample(2, job.n_test, False)
     start = time.perf_counter()
-    with at(f"while checking {job.subject.name} on {job.check} ({job.spelling}), run {job.run + 1}"):
-        model = job.subject.fresh(seed(3))
-        # a model sees labels where it learns, and kinds nowhere
-        fit(model, Bags._trusted(train.instances, train.offsets, train_labels.copy(), None))
-        train_auc, fresh_auc, test_auc = (
-            auc_interval(bag_scores(model, bags, job.subject.name), labels, level=job.level)
-            for bags, labels in ((train, train_labels), (fresh, fresh_labels), (test, test_labels))
+    with at(f"while checking {job.subject.name} on {job.task} ({job.spelling}), run {job.run + 1}"):
+        score = fitted_to(train_labels, 3)
+        train_auc = Estimate.of_scores(score(train), train_labels)
+        fresh_scores = score(fresh)
+        found: dict[str, dict[str, Any]] = {}
+        if job.task in job.checks:
+            test, test_labels = sample(2, job.n_test, False)
+            test_scores = (fitted_to(1 - train_labels, 4) if about.swapped else score)(test)
+            found[job.task] = _shifted(job, test, test_labels, test_scores, about.swapped)
+        if laws := [check for check in job.checks if check != job.task]:
+            few = fresh[:LAW_BAGS]
+            few_scores = fresh_scores[:LAW_BAGS]
+            cut = best_cut(fresh_scores, fresh_labels)
+            for law in laws:
+                generator = np.random.Generator(np.random.PCG64(seed_sequence(seed(5), zlib.crc32(law.encode()))))
+                flags = catalogue.get(law).broken(Fitted(score, few, few_scores, job.recipe, cut, generator))
+                found[law] = {
+                    "test": None,
+                    "strata": {name: Estimate.of_flags(broken) for name, broken in flags.items()},
+                    "worst": None,
+                    "worst_auc": None,
+                    "oracle_auc": None,
+                    "size_auc": None,
+                    "size_correlation": _size_correlation(few_scores, few.sizes, fresh_labels[:LAW_BAGS]),
+                }
+    seconds = time.perf_counter() - start
+    return [
+        Run(
+            model=job.subject.name,
+            check=check,
+            recipe=job.spelling,
+            claims=job.subject.claims,
+            train=train_auc,
+            fresh=Estimate.of_scores(fresh_scores, fresh_labels),
+            ceilings=job.recipe.ceilings(fresh) if check == job.task else {},
+            n_train=job.n_train,
+            n_test=job.n_test,
+            seed=job.seed,
+            run=job.run,
+            seconds=seconds,
+            **found[check],
         )
-    return Run(
-        model=job.subject.name,
-        check=job.check,
-        recipe=job.spelling,
-        train=train_auc,
-        fresh=fresh_auc,
-        test=test_auc,
-        oracle_auc=_core.auc(job.recipe.oracle(test), test_labels),
-        size_auc=_core.auc(test.sizes, test_labels),
-        n_train=job.n_train,
-        n_test=job.n_test,
-        seed=job.seed,
-        run=job.run,
-        seconds=time.perf_counter() - start,
-    )
+        for check in job.checks
+    ]
+
+
+def _shifted(job: Job, bags: Bags, labels: NDArray[np.int64], scores: NDArray[Any], swapped: bool) -> dict[str, Any]:
+    """What the shifted bags say, all together and by the sort of the negative ones."""
+    sorts = job.recipe.strata(bags)
+    if any(np.count_nonzero(members) < FEWEST_OF_A_SORT for members in sorts.values()):
+        sorts = {}
+
+    def against(members: NDArray[np.bool_]) -> Estimate:
+        return Estimate.of_scores(scores[members], labels[members])
+
+    worst = worst_auc = None
+    if sorts:
+        half = np.zeros(len(bags), dtype=bool)
+        for members in (*sorts.values(), labels == 1):
+            half[np.flatnonzero(members)[::2]] = True
+        worst = min(sorts, key=lambda name: against(half & (sorts[name] | (labels == 1))).value)
+        worst_auc = against(~half & (sorts[worst] | (labels == 1)))
+    return {
+        "test": Estimate.of_scores(scores, labels),
+        "strata": {name: against(members | (labels == 1)) for name, members in sorts.items()},
+        "worst": worst,
+        "worst_auc": worst_auc,
+        # what a score that respects the assumption reaches on swapped labels is no single figure
+        "oracle_auc": None if swapped else job.recipe.oracle_auc(bags),
+        "size_auc": _core.auc(bags.sizes, labels),
+        "size_correlation": _size_correlation(scores, bags.sizes, labels),
+    }
+
+
+def _size_correlation(scores: NDArray[Any], sizes: NDArray[np.int64], labels: NDArray[np.int64]) -> float:
+    """Rank correlation of score and bag size, mean of both classes; 0 where either does not vary."""
+    from scipy.stats import rankdata
+
+    found = []
+    for label in (0, 1):
+        ranks = np.stack([rankdata(values[labels == label]) for values in (scores, sizes)])
+        varies = (np.ptp(ranks, axis=1) > 0).all()
+        found.append(float(np.corrcoef(ranks)[0, 1]) if varies else 0.0)
+    return sum(found) / 2
 
 
 def results(
-    jobs: Sequence[Job], *, n_jobs: int = 1, callback: Callable[[int, int, Run], object] | None = None
+    jobs: Sequence[Job],
+    *,
+    level: float,
+    n_jobs: int = 1,
+    callback: Callable[[int, int, Run], object] | None = None,
 ) -> list[CheckResult]:
-    """Run all jobs and combine the runs of each model under each check.
+    """Run the jobs and combine the runs of each model under each check.
 
     Parameters
     ----------
     jobs : sequence of Job
+        All of them are run, unless they are those of a sequential study.
+    level : float
+        Level of the intervals.
     n_jobs : int
         Processes; -1 for one per processor.
     callback : callable, optional
-        ``callback(done, total, run)``.
+        ``callback(done, total, run)`` after each fit; `run` is that of its first check.
 
     Returns
     -------
@@ -387,16 +433,49 @@ def results(
     ValueError
         When `n_jobs` is 0.
     """
-    runs: dict[int, Run] = {}
-    for index, run in stream(_numbered, enumerate(jobs), n_jobs=n_jobs):
-        runs[index] = run
-        if callback is not None:
-            callback(len(runs), len(jobs), run)
-    grouped: dict[tuple[int, str, str], list[Run]] = {}
-    for index, job in enumerate(jobs):
-        grouped.setdefault((id(job.subject), job.check, job.spelling), []).append(runs[index])
-    return [CheckResult.of(group, level=jobs[0].level) for group in grouped.values()]
+    done = 0
+
+    def perform(batch: Sequence[Job]) -> list[list[Run]]:
+        nonlocal done
+        gave: dict[int, list[Run]] = {}
+        total = done + len(batch)
+        for index, runs in stream(_numbered, enumerate(batch), n_jobs=n_jobs):
+            gave[index] = runs
+            done += 1
+            if callback is not None:
+                callback(done, total, runs[0])
+        return [gave[index] for index in range(len(batch))]
+
+    def combined(done: Sequence[tuple[Job, list[Run]]]) -> list[CheckResult]:
+        return combine([((id(job.subject), job.looks), run) for job, runs in done for run in runs], level=level)
+
+    return decide(jobs, perform, combined)
 
 
-def _numbered(item: tuple[int, Job]) -> tuple[int, Run]:
+def combine(runs: Sequence[tuple[tuple[object, int], Run]], *, level: float) -> list[CheckResult]:
+    """Results of checks from their runs.
+
+    Parameters
+    ----------
+    runs : sequence of ((object, int), Run)
+        Each run with something that tells its model and settings from others, and the looks of its study.
+    level : float
+
+    Returns
+    -------
+    list of CheckResult
+        Read together, in the order in which their first runs come.
+    """
+    grouped: dict[tuple[object, int, str, str], list[Run]] = {}
+    for (group, looks), run in runs:
+        grouped.setdefault((group, looks, run.check, run.recipe), []).append(run)
+    return read_together(
+        [
+            CheckResult.of(sorted(members, key=lambda r: r.run), level=level, looks=looks)
+            for (_, looks, _, _), members in grouped.items()
+        ]
+    )
+
+
+def _numbered(item: tuple[int, Job]) -> tuple[int, list[Run]]:
     return item[0], run_job(item[1])

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 NAME = "threshold-poison"
+CODE = "MIL002"
+ASSUMPTION = "threshold"
+LEARNED = "that a bag lacks the poison"
 
 SPELLINGS: dict[str, dict[str, Any]] = {
     "paper": {},

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from dataclasses import dataclass
+from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
@@ -19,7 +20,20 @@ Format: TypeAlias = Literal["table", "markdown", "latex", "csv", "json"]
 FORMATS: tuple[Format, ...] = ("table", "markdown", "latex", "csv", "json")
 
 #: Columns that a narrow terminal can do without, least needed first; JSON and CSV have them all.
-EXPENDABLE = ("paper_verdict", "recipe", "size_auc", "train_auc", "oracle_auc", "repeats", "folds", "needs", "group")
+EXPENDABLE = (
+    "paper_verdict",
+    "flags",
+    "recipe",
+    "size_auc",
+    "train_auc",
+    "oracle_auc",
+    "worst_auc",
+    "n_runs",
+    "repeats",
+    "folds",
+    "needs",
+    "group",
+)
 
 #: Characters that LaTeX would take for its own.
 LATEX = {
@@ -64,7 +78,7 @@ class Column:
         value = row[self.key]
         if not isinstance(value, float) and value is not None:
             return str(value)
-        if not self.bounds:
+        if not self.bounds or value is None:
             return _number(value)
         return f"{_number(value)} [{_number(row[f'{self.key}_low'])}, {_number(row[f'{self.key}_high'])}]"
 
@@ -76,10 +90,13 @@ CHECK_COLUMNS = (
     Column("train AUC", "train_auc"),
     Column("fresh AUC", "fresh_auc", bounds=True),
     Column("shifted AUC", "test_auc", bounds=True),
+    Column("worst sort", "worst_auc", bounds=True),
+    Column("law broken", "broken", bounds=True),
     Column("oracle", "oracle_auc"),
     Column("size only", "size_auc"),
     Column("verdict", "verdict"),
     Column("paper's rule", "paper_verdict"),
+    Column("flags", "flags"),
 )
 
 EVALUATION_COLUMNS = (
@@ -94,6 +111,21 @@ EVALUATION_COLUMNS = (
 
 def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
+
+
+def telling(rows: Sequence[Row], columns: Sequence[Column]) -> list[Column]:
+    """Columns without those that say nothing in any row.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+    columns : sequence of Column
+
+    Returns
+    -------
+    list of Column
+    """
+    return [column for column in columns if not rows or any(row[column.key] not in (None, "") for row in rows)]
 
 
 def fitting(rows: Sequence[Row], columns: Sequence[Column], width: int) -> list[Column]:
@@ -223,7 +255,7 @@ def latex(rows: Sequence[Row], columns: Sequence[Column]) -> str:
 
 
 def _holds_figures(rows: Sequence[Row], column: Column) -> bool:
-    return all(isinstance(row[column.key], (int, float)) for row in rows)
+    return all(isinstance(row[column.key], (int, float, NoneType)) for row in rows)
 
 
 def as_csv(rows: Sequence[Row]) -> str:

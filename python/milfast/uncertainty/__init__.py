@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
-from milfast.uncertainty.intervals import Interval, auc_interval, mean_interval, proportion_interval
+from milfast.uncertainty.intervals import (
+    Interval,
+    auc_interval,
+    interval_of_auc,
+    mean_interval,
+    proportion_interval,
+)
 
-__all__ = ["Interval", "auc_interval", "mean_interval", "proportion_interval"]
+__all__ = ["Interval", "auc_interval", "interval_of_auc", "mean_interval", "proportion_interval"]

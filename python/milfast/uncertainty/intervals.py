@@ -308,9 +308,49 @@ def auc_interval(
     _require_level(level)
     _choose(method, dict.fromkeys(_AUC_METHODS))
     auc, variance, n_pos, n_neg = delong(scores, labels, pos_label=pos_label)
-    low, high, used = _auc_bounds(auc, variance, n_pos, n_neg, level, method)
-    if used.startswith("undefined"):
+    interval = interval_of_auc(auc, variance, n_pos, n_neg, level=level, method=method)
+    if interval.method.startswith("undefined"):
         warnings.warn(_why_undefined(n_pos, n_neg, method), RuntimeWarning, stacklevel=2)
+    return interval
+
+
+def interval_of_auc(
+    auc: float, variance: float, n_pos: int, n_neg: int, *, level: float = 0.95, method: str = "logit"
+) -> Interval:
+    """Confidence interval for an AUC whose scores are no longer at hand.
+
+    Parameters
+    ----------
+    auc : float
+        The AUC; NaN when it is undefined.
+    variance : float
+        DeLong's variance of it.
+    n_pos, n_neg : int
+        Size of each class.
+    level : float
+        Nominal coverage.
+    method : {"logit", "delong", "hanley-mcneil", "wilson"}
+        See `auc_interval`.
+
+    Returns
+    -------
+    Interval
+        The same as `auc_interval` gives for the scores; undefined bounds are NaN, without a warning.
+
+    Raises
+    ------
+    ValueError
+        When `level` is not strictly between 0 and 1, or `method` is unknown.
+
+    Examples
+    --------
+    >>> from milfast.uncertainty import interval_of_auc
+    >>> interval_of_auc(0.9, 0.0004, 120, 130)
+    Interval(0.90 [0.85, 0.93], level=0.95, method='logit', n_pos=120, n_neg=130)
+    """
+    _require_level(level)
+    _choose(method, dict.fromkeys(_AUC_METHODS))
+    low, high, used = _auc_bounds(auc, variance, n_pos, n_neg, level, method)
     return Interval(auc, low, high, float(level), used, n_pos + n_neg, n_pos=n_pos, n_neg=n_neg)
 
 

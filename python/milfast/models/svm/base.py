@@ -24,6 +24,8 @@ class BagSVM(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no t
     """Estimator of bag labels whose subproblem is a plain SVM; a model adds `_fit` and `_scores`."""
 
     family: ClassVar[str] = "svm"
+    #: The MIL assumption that a model was built for.
+    claims: ClassVar[str | None] = None
 
     kernel: str
     gamma: float | str

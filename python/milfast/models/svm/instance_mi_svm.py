@@ -83,6 +83,7 @@ class InstanceMISVM(BagSVM):
     (True, (729,))
     """
 
+    claims: ClassVar[str | None] = "standard"
     tested: ClassVar[dict[str, Any]] = {"gamma": 0.1, "C": 1.0, "max_iter": 250}
 
     def __init__(

@@ -1,0 +1,63 @@
+"""Results read together: what a table of verdicts allows one to say that a single verdict does not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from milfast.checks.verdict import CheckResult
+
+
+def read_together(results: Sequence[CheckResult]) -> list[CheckResult]:
+    """Correct p-values for the number of results, and take presence into account.
+
+    A table of many verdicts holds wrong ones by chance alone. Holm's correction (Holm 1979, Scand. J. Stat. 6) gives
+    each verdict the p-value with which it can be read among the others: where `p_holm` is below (1 - level) / 2, all
+    such verdicts of the table are right at once, but for that error. And a model that fails presence fails every MIL
+    hypothesis, so its passes of other checks under the same recipe carry the flag ``presence-failed``.
+
+    Parameters
+    ----------
+    results : sequence of CheckResult
+
+    Returns
+    -------
+    list of CheckResult
+        In the same order.
+    """
+    ranked = sorted(range(len(results)), key=lambda i: results[i].p_value)
+    corrected = [1.0] * len(results)
+    largest = 0.0
+    for rank, index in enumerate(ranked):
+        largest = max(largest, min(1.0, (len(results) - rank) * results[index].p_value))
+        corrected[index] = largest
+    failed = {(r.model, r.recipe) for r in results if r.check == "presence" and r.verdict == "fail"}
+    read = []
+    for result, p_holm in zip(results, corrected, strict=True):
+        changes: dict[str, Any] = {"p_holm": p_holm}
+        if result.verdict == "pass" and result.assumption == "threshold" and (result.model, result.recipe) in failed:
+            flags = tuple(dict.fromkeys((*result.flags, "presence-failed")))
+            reason = result.reason.removesuffix(f"; {result.caveat}" if result.caveat else "")
+            reason += "; but the model fails presence, and with it every MIL hypothesis"
+            reason += f"; {result.caveat}" if result.caveat else ""
+            read.append(result.with_(flags=flags, reason=reason, **changes))
+        else:
+            read.append(result.with_(**changes))
+    return read
+
+
+def stands(result: CheckResult) -> bool:
+    """Whether the verdict holds among all those it was read together with.
+
+    Parameters
+    ----------
+    result : CheckResult
+
+    Returns
+    -------
+    bool
+        True also for verdicts that claim nothing.
+    """
+    return result.verdict not in ("pass", "fail") or result.p_holm < (1 - result.level) / 2 / result.looks
