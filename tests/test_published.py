@@ -392,6 +392,8 @@ def test_a_prefixed_fraction_wins_over_that_of_the_row_and_that_over_the_argumen
         "impossible",
         "possible",
     ]
+    # a printed 0.00 is a small fraction, not none
+    assert audit([{"acc": "0.900", "auc": "0.9", "prevalence": "0.00"}])[0].verdict == "possible"
     assert [r.verdict for r in audit([row], positive_fraction=(0.1, 0.5))] == ["possible", "possible"]
 
 
@@ -438,6 +440,10 @@ def test_an_audit_prints_and_goes_to_json() -> None:
         ({"acc": "0.9", "n_pos": "0", "n_neg": "5"}, "column 'n_pos': 0 is not a number of items"),
         ({"acc": "0.9", "n_pos": "2.5", "n_neg": "5"}, "column 'n_pos': 2.5 is not a number of items"),
         ({"acc": "0.9", "prevalence": "30"}, "column 'prevalence': 30 is above 1"),
+        (
+            {"acc": "0.9", "prevalence": Fraction(0)},
+            "column 'prevalence': an AUC needs both classes; got a fraction of 0",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_row_is_said_by_row_and_column(row: dict[str, Any], message: str) -> None:

@@ -381,6 +381,9 @@ class _Figures:
         for home in (columns, shared):
             fraction = figure(home["positive_fraction"]) if "positive_fraction" in home else None
             sizes = [_size(row[home[c]], f"row {number}, column {home[c]!r}") for c in ("n_pos", "n_neg") if c in home]
+            if fraction is not None and fraction.range[0] == fraction.range[1] and fraction.number in (0, 1):
+                place = f"row {number}, column {home['positive_fraction']!r}"
+                raise ValueError(f"{place}: an AUC needs both classes; got a fraction of {fraction.text}")
             if len(sizes) == 2 and sizes[0] is not None and sizes[1] is not None:
                 counts = sizes[0], sizes[1]
             if fraction is not None or counts is not None:
