@@ -169,6 +169,7 @@ def test_options_reach_the_checks(rules: Path, capsys: pytest.CaptureFixture[str
         (["evaluate", "NSK", "--data", "musk3"], "did you mean"),
         (["evaluate", "NSK", "--data", "absent.csv"], "absent.csv"),
         (["auc", "absent.csv"], "absent.csv"),
+        (["audit", "absent.csv"], "absent.csv"),
     ],
 )
 def test_wrong_use_exits_with_2_and_says_the_way_out(
@@ -460,6 +461,75 @@ def test_auc_says_what_is_wrong_with_a_file(
     assert message in capsys.readouterr().err
 
 
+# ---------------------------------------------------------------- audit
+
+
+TABLE = "model,train_acc,train_auc,test_acc,test_auc\nMI-Net,99.1%,0.807,0.000,0.827\nSTK,0.947,0.991,0.000,0.000\n"
+
+
+def test_audit_prints_limits_and_exits_with_1_when_something_is_impossible(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = write(tmp_path / "t.csv", TABLE)
+    assert cli.main(["audit", file, "--positive-fraction", "50%", "--format", "json"]) == 1
+    rows = rows_of(capsys)
+    assert [(row["name"], row["prefix"], row["verdict"]) for row in rows] == [
+        ("MI-Net", "train", "impossible"),
+        ("MI-Net", "test", "impossible"),
+        ("STK", "train", "possible"),
+        ("STK", "test", "possible"),
+    ]
+    assert (rows[0]["auc_low"], rows[1]["auc_high"]) == (0.981, 0.001)
+    assert cli.main(["audit", file, "--positive-fraction", "0.5"]) == 1
+    out = capsys.readouterr().out
+    assert len([line for line in out.splitlines() if "0.981" in line and "impossible" in line]) == 1
+    assert "MI-Net, train: an AUC of 0.807 is below 0.9810, the least with accuracy 99.1%" in out
+    assert cli.main(["audit", file, "--positive-fraction", "0.5", "--format", "markdown"]) == 1
+    assert "| an AUC of 0.827 is above 0.0010" in capsys.readouterr().out
+
+
+def test_audit_without_a_fraction_checks_nothing_and_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(TABLE))
+    assert cli.main(["audit", "-"]) == 0
+    out = capsys.readouterr().out
+    assert out.count("unchecked") == 4
+    assert "add the positive fraction" in out
+
+
+def test_audit_options_reach_the_arithmetic(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = write(tmp_path / "t.csv", "acc,auc,n_pos,n_neg\n1,0.9,50,50\n")
+    assert cli.main(["audit", file]) == 0
+    assert cli.main(["audit", file, "--decimals", "3"]) == 1
+    file = write(tmp_path / "m.csv", "name,tpr,tnr,auc\nmean of folds,0.500,0.500,0.000\n")
+    assert cli.main(["audit", file]) == 1
+    assert "averages over folds or runs could be like this" in capsys.readouterr().out
+    assert cli.main(["audit", file, "--averaged"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("acc,auc\n99.1,0.9\n", "bad.csv: row 1, column 'acc': 99.1 is above 1: divide by 100, or write 99.1%"),
+        ("acc,auc\n0.9\n", "line 2: 1 cells where the header has 2"),
+        ("acc,auc\n0,9,0.9\n", "line 2: 3 cells where the header has 2"),
+        ("acc;auc\n0.9;0.9\n", "must be separated by commas"),
+        ("acc,acc,auc\n0.9,0.9,0.9\n", "has 2 columns 'acc'"),
+        ("acc,auc\n", "has a header but no rows"),
+        ("", "is empty"),
+        ("model,f1\na,0.9\n", "no column holds a figure; there are model, f1"),
+    ],
+)
+def test_audit_says_what_is_wrong_with_a_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, message: str
+) -> None:
+    assert cli.main(["audit", write(tmp_path / "bad.csv", text)]) == 2
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert captured.out == ""
+
+
 # ---------------------------------------------------------------- ls, help, and the process
 
 
@@ -476,7 +546,7 @@ def test_ls_datasets_prints_licences(capsys: pytest.CaptureFixture[str]) -> None
     assert all(row["licence"] for row in rows_of(capsys))
 
 
-@pytest.mark.parametrize("verb", [[], ["check"], ["evaluate"], ["auc"], ["ls"]])
+@pytest.mark.parametrize("verb", [[], ["check"], ["evaluate"], ["auc"], ["audit"], ["ls"]])
 def test_help_is_there(verb: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
         cli.main([*verb, "--help"])

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import gzip
 import itertools
 import math
 import os
@@ -17,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TextIO
 
 import milfast
-from milfast import models
+from milfast import csv_files, models
 from milfast.checks import SPELLINGS, catalogue
 from milfast.report import table
 
@@ -121,6 +119,7 @@ def _parser() -> argparse.ArgumentParser:
     _check_parser(verbs)
     _evaluate_parser(verbs)
     _auc_parser(verbs)
+    _audit_parser(verbs)
     _show_parser(verbs)
     _merge_parser(verbs)
     _ls_parser(verbs)
@@ -254,6 +253,30 @@ def _auc_parser(verbs: Any) -> None:
         "--max-fpr", type=float, metavar="FPR", help="also the partial AUC up to this false positive rate"
     )
     parser.add_argument("--level", type=float, default=0.95, help="level of the interval (default: 0.95)")
+    _format_argument(parser)
+
+
+def _audit_parser(verbs: Any) -> None:
+    parser = _verb(
+        verbs,
+        "audit",
+        _audit,
+        "find accuracies and AUCs in a table that cannot be true together",
+        "The file has a header with columns such as accuracy, auc, sensitivity, specificity, balanced_accuracy,\n"
+        "positive_fraction, n_pos and n_neg; train_accuracy and train_auc belong together, as do test_ ones.\n"
+        "0.80 is read as 0.795 to 0.805, and 99.1% may be written so. `-` reads standard input.\n"
+        "Exit status: 0 when all can be true, 1 when something cannot, 2 for wrong use.\n\n"
+        "example:\n"
+        "  milfast audit table3.csv --positive-fraction 0.5",
+    )
+    parser.add_argument("file", metavar="TABLE", help="CSV file")
+    parser.add_argument(
+        "--positive-fraction", metavar="P", help="fraction of positives, exact, for rows without their own"
+    )
+    parser.add_argument(
+        "--decimals", type=int, metavar="N", help="decimals that every figure has at least, if zeros were lost"
+    )
+    parser.add_argument("--averaged", action="store_true", help="figures are averages over folds or runs")
     _format_argument(parser)
 
 
@@ -502,7 +525,7 @@ def _merge(options: argparse.Namespace) -> int:
 def _auc(options: argparse.Namespace) -> int:
     from milfast.uncertainty import auc_interval
 
-    scores, labels = _read_scores(options.file, options.scores, options.labels, options.pos_label)
+    scores, labels = csv_files.read_scores(options.file, options.scores, options.labels, options.pos_label)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         interval = auc_interval(scores, labels, level=options.level, pos_label=options.pos_label)
@@ -529,6 +552,36 @@ def _auc(options: argparse.Namespace) -> int:
     columns += [table.Column("positives", "n_pos"), table.Column("negatives", "n_neg")]
     _show([row], columns, options.format)
     return 0 if bounds["estimate"] is not None else 1
+
+
+def _audit(options: argparse.Namespace) -> int:
+    from milfast.uncertainty import audit
+
+    rows = csv_files.read_table(options.file)
+    try:
+        results = audit(
+            rows, positive_fraction=options.positive_fraction, decimals=options.decimals, averaged=options.averaged
+        )
+    except ValueError as error:
+        title = "standard input" if options.file == "-" else options.file
+        raise ValueError(f"{title}: {error}") from None
+    columns = [
+        table.Column("row", "name"),
+        *([table.Column("columns", "prefix")] if any(result.prefix for result in results) else []),
+        table.Column("AUC", "auc"),
+        table.Column("at least", "auc_low"),
+        table.Column("at most", "auc_high"),
+        table.Column("verdict", "verdict"),
+    ]
+    if options.format in ("markdown", "latex"):
+        columns.append(table.Column("reason", "reason"))
+    _show([result.to_dict() for result in results], columns, options.format)
+    if options.format == "table":
+        for result in results:
+            if result.verdict != "possible":
+                name = f"{result.name}, {result.prefix}" if result.prefix else result.name
+                _console(sys.stdout).print(f"{name}: {result.reason}", style="dim", highlight=False, markup=False)
+    return 1 if any(result.verdict == "impossible" for result in results) else 0
 
 
 def _ls(options: argparse.Namespace) -> int:
@@ -586,82 +639,6 @@ def _models(given: Sequence[str]) -> list[Any]:
     if not chosen:
         raise ValueError("none of the models can run here")
     return list(dict.fromkeys(chosen))
-
-
-def _read_scores(
-    file: str, scores: str | None, labels: str | None, pos_label: str | None
-) -> tuple[list[int | float], list[Any]]:
-    with _open(file) as stream:
-        file = "standard input" if file == "-" else file
-        reader = csv.reader(stream)
-        header = next(reader, None)
-        if header is None:
-            raise ValueError(f"{file} is empty")
-        score_at = _column(file, header, scores, ("score", "scores", "prediction"), "--scores")
-        label_at = _column(file, header, labels, ("label", "labels", "target", "y"), "--labels")
-        found: tuple[list[int | float], list[Any]] = ([], [])
-        for row in reader:
-            if not row:
-                continue
-            place = f"{file}, line {reader.line_num}"
-            if len(row) <= max(score_at, label_at):
-                raise ValueError(f"{place}: {len(row)} cells where the header has {len(header)}")
-            score = _number(row[score_at])
-            if score is None:
-                raise ValueError(f"{place}: {row[score_at]!r} in column {header[score_at]!r} is not a number")
-            found[0].append(score)
-            label = row[label_at].strip()
-            if pos_label is not None:
-                found[1].append(label)
-                continue
-            number = _number(label)
-            if number is None:
-                raise ValueError(
-                    f"{place}: {label!r} in column {header[label_at]!r} is not 0, 1 or -1: "
-                    "say which label is positive with --pos-label"
-                )
-            found[1].append(number)
-    if not found[0]:
-        raise ValueError(f"{file} has a header but no rows")
-    return found
-
-
-def _number(cell: str) -> int | float | None:
-    """The number in a cell; integers stay integers, so that large ones are not rounded."""
-    text = cell.strip()
-    if not text.isascii() or "_" in text:  # Python would read 1_000
-        return None
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return None
-
-
-def _column(file: str, header: Sequence[str], wanted: str | None, usual: Sequence[str], flag: str) -> int:
-    names = [name.strip().removeprefix("\ufeff") for name in header]
-    for name in usual if wanted is None else (wanted,):
-        if names.count(name) > 1:
-            raise ValueError(f"{file} has {names.count(name)} columns {name!r}: rename all but one")
-        if name in names:
-            return names.index(name)
-    if len(names) == 1 and any(mark in names[0] for mark in ";\t"):
-        raise ValueError(f"{file}: cells must be separated by commas; the header is {names[0]!r}")
-    missing = " or ".join(usual) if wanted is None else repr(wanted)
-    raise ValueError(f"{file} has no column {missing}; it has {', '.join(names)}: name one with {flag}")
-
-
-@contextmanager
-def _open(file: str) -> Iterator[TextIO]:
-    if file == "-":
-        yield sys.stdin
-    elif file.endswith(".gz"):
-        with gzip.open(file, "rt", encoding="utf-8-sig", newline="") as stream:
-            yield stream
-    else:
-        with open(file, encoding="utf-8-sig", newline="") as stream:
-            yield stream
 
 
 # ---------------------------------------------------------------- output

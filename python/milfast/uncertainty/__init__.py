@@ -1,4 +1,4 @@
-"""How far a number can be trusted: intervals for proportions, AUCs and means over runs."""
+"""How far a number can be trusted: intervals for proportions, AUCs and means over runs, and audits of published ones."""
 
 from __future__ import annotations
 
@@ -9,5 +9,15 @@ from milfast.uncertainty.intervals import (
     mean_interval,
     proportion_interval,
 )
+from milfast.uncertainty.published import Audit, auc_limits, audit
 
-__all__ = ["Interval", "auc_interval", "interval_of_auc", "mean_interval", "proportion_interval"]
+__all__ = [
+    "Audit",
+    "Interval",
+    "auc_interval",
+    "auc_limits",
+    "audit",
+    "interval_of_auc",
+    "mean_interval",
+    "proportion_interval",
+]

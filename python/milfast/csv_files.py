@@ -1,0 +1,217 @@
+"""CSV files from the command line: cells by column name, and messages that say where a file is wrong."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+
+def read_scores(
+    file: str, scores: str | None, labels: str | None, pos_label: str | None
+) -> tuple[list[int | float], list[Any]]:
+    """Scores and labels of a file.
+
+    Parameters
+    ----------
+    file : str
+        A name, also of a file ending in .gz; ``-`` is standard input.
+    scores, labels : str or None
+        Names of the columns; None for the usual ones.
+    pos_label : str or None
+        Labels stay text when one is given, and are numbers otherwise.
+
+    Returns
+    -------
+    tuple of two lists
+
+    Raises
+    ------
+    ValueError
+        When a column is missing, a cell is not a number, or there are no rows.
+    """
+    with records(file) as (title, header, rows):
+        score_at = column(title, header, scores, ("score", "scores", "prediction"), "--scores")
+        label_at = column(title, header, labels, ("label", "labels", "target", "y"), "--labels")
+        found: tuple[list[int | float], list[Any]] = ([], [])
+        for place, row in rows:
+            if len(row) <= max(score_at, label_at):
+                raise ValueError(f"{place}: {len(row)} cells where the header has {len(header)}")
+            score = number(row[score_at])
+            if score is None:
+                raise ValueError(f"{place}: {row[score_at]!r} in column {header[score_at]!r} is not a number")
+            found[0].append(score)
+            label = row[label_at].strip()
+            if pos_label is not None:
+                found[1].append(label)
+                continue
+            value = number(label)
+            if value is None:
+                raise ValueError(
+                    f"{place}: {label!r} in column {header[label_at]!r} is not 0, 1 or -1: "
+                    "say which label is positive with --pos-label"
+                )
+            found[1].append(value)
+    if not found[0]:
+        raise ValueError(f"{title} has a header but no rows")
+    return found
+
+
+def read_table(file: str) -> list[dict[str, str]]:
+    """Rows of a file as they are written.
+
+    Parameters
+    ----------
+    file : str
+        A name, also of a file ending in .gz; ``-`` is standard input.
+
+    Returns
+    -------
+    list of dict
+        From column names to cells.
+
+    Raises
+    ------
+    ValueError
+        When two columns have one name, a row has too many or too few cells, or there are no rows.
+    """
+    table: list[dict[str, str]] = []
+    with records(file) as (title, header, rows):
+        names = _names(title, header)
+        for name in names:
+            _require_once(title, names, name)
+        for place, row in rows:
+            if len(row) != len(names):
+                raise ValueError(f"{place}: {len(row)} cells where the header has {len(names)}")
+            table.append(dict(zip(names, (cell.strip() for cell in row), strict=True)))
+    if not table:
+        raise ValueError(f"{title} has a header but no rows")
+    return table
+
+
+@contextmanager
+def records(file: str) -> Iterator[tuple[str, list[str], Iterator[tuple[str, list[str]]]]]:
+    """Open a file for its header and its rows.
+
+    Parameters
+    ----------
+    file : str
+
+    Yields
+    ------
+    tuple
+        What to call the file, its header, and its rows that are not empty, each with its place for messages.
+
+    Raises
+    ------
+    ValueError
+        When the file is empty.
+    """
+    with open_text(file) as stream:
+        title = "standard input" if file == "-" else file
+        reader = csv.reader(stream)
+        header = next(reader, None)
+        if header is None:
+            raise ValueError(f"{title} is empty")
+        yield title, header, ((f"{title}, line {reader.line_num}", row) for row in reader if row)
+
+
+def number(cell: str) -> int | float | None:
+    """The number in a cell; integers stay integers, so that large ones are not rounded.
+
+    Parameters
+    ----------
+    cell : str
+
+    Returns
+    -------
+    int, float or None
+        None when there is no number.
+
+    Examples
+    --------
+    >>> from milfast.csv_files import number
+    >>> number(" 12"), number("0.5"), number("1_000")
+    (12, 0.5, None)
+    """
+    text = cell.strip()
+    if not text.isascii() or "_" in text:  # Python would read 1_000
+        return None
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return None
+
+
+def column(file: str, header: Sequence[str], wanted: str | None, usual: Sequence[str], flag: str) -> int:
+    """Where a column stands.
+
+    Parameters
+    ----------
+    file : str
+        What to call the file in messages.
+    header : sequence of str
+    wanted : str or None
+        Name of the column; None for the first of `usual` that is there.
+    usual : sequence of str
+    flag : str
+        The option that names the column.
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    ValueError
+        When it is missing or there are two.
+    """
+    names = _names(file, header)
+    for name in usual if wanted is None else (wanted,):
+        if name in names:
+            _require_once(file, names, name)
+            return names.index(name)
+    missing = " or ".join(usual) if wanted is None else repr(wanted)
+    raise ValueError(f"{file} has no column {missing}; it has {', '.join(names)}: name one with {flag}")
+
+
+def _names(file: str, header: Sequence[str]) -> list[str]:
+    names = [name.strip().removeprefix("\ufeff") for name in header]
+    if len(names) == 1 and any(mark in names[0] for mark in ";\t"):
+        raise ValueError(f"{file}: cells must be separated by commas; the header is {names[0]!r}")
+    return names
+
+
+def _require_once(file: str, names: Sequence[str], name: str) -> None:
+    if names.count(name) > 1:
+        raise ValueError(f"{file} has {names.count(name)} columns {name!r}: rename all but one")
+
+
+@contextmanager
+def open_text(file: str) -> Iterator[TextIO]:
+    """Open a file to read text.
+
+    Parameters
+    ----------
+    file : str
+        A name; ``-`` is standard input, and a file ending in .gz is decompressed.
+
+    Yields
+    ------
+    TextIO
+    """
+    if file == "-":
+        yield sys.stdin
+    elif file.endswith(".gz"):
+        with gzip.open(file, "rt", encoding="utf-8-sig", newline="") as stream:
+            yield stream
+    else:
+        with open(file, encoding="utf-8-sig", newline="") as stream:
+            yield stream
