@@ -43,7 +43,13 @@ LATEX = {
     "\\": r"\textbackslash{}",
 }
 
-STYLES = {"pass": "green", "fail": "bold red", "inconclusive": "yellow", "not-learned": "magenta"}
+STYLES = {
+    "pass": "green",
+    "fail": "bold red",
+    "inconclusive": "yellow",
+    "not-learned": "magenta",
+    "impossible": "bold red",
+}
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""How far a number can be trusted: intervals for proportions, AUCs and means over runs, and audits of published ones."""
+"""How far a number can be trusted: intervals for proportions, AUCs and means, and audits of published ones."""
 
 from __future__ import annotations
 
