@@ -84,7 +84,8 @@ def combine(pairs: Iterable[tuple[dict[str, Any], dict[str, Any]]], *, level: fl
     Returns
     -------
     list of CheckResult
-        In the order in which their first runs come. Runs are put together when they differ in nothing but their number.
+        In the order in which their first runs come. Runs are put together when they differ in nothing but their number
+        and seed; in a sequential study, whose error is shared among its own runs, in nothing but their number.
 
     Raises
     ------
@@ -98,6 +99,7 @@ def combine(pairs: Iterable[tuple[dict[str, Any], dict[str, Any]]], *, level: fl
                 f"{given.get('model')} on {given.get('check')} was checked by milfast {given.get('milfast')}, which "
                 "kept other figures: run the checks again into a new file"
             )
-        key = json.dumps({name: value for name, value in given.items() if name != "run"}, sort_keys=True)
+        apart = ("run",) if given["looks"] > 1 else ("run", "seed")
+        key = json.dumps({name: value for name, value in given.items() if name not in apart}, sort_keys=True)
         runs += [((key, given["looks"]), Run.from_dict(run)) for run in gave["runs"]]
     return combine_runs(runs, level=level)

@@ -327,8 +327,10 @@ def run_job(job: Job) -> list[Run]:
             test_scores = (fitted_to(1 - train_labels, 4) if about.swapped else score)(test)
             found[job.task] = _shifted(job, test, test_labels, test_scores, about.swapped)
         if laws := [check for check in job.checks if check != job.task]:
-            few = fresh[:LAW_BAGS]
-            few_scores = fresh_scores[:LAW_BAGS]
+            # evenly over the sample, whose bags may be ordered by class
+            few = fresh[:: -(-len(fresh) // LAW_BAGS)]
+            few_scores = fresh_scores[:: -(-len(fresh) // LAW_BAGS)]
+            assert few.labels is not None
             cut = best_cut(fresh_scores, fresh_labels)
             for law in laws:
                 generator = np.random.Generator(np.random.PCG64(seed_sequence(seed(5), zlib.crc32(law.encode()))))
@@ -340,7 +342,7 @@ def run_job(job: Job) -> list[Run]:
                     "worst_auc": None,
                     "oracle_auc": None,
                     "size_auc": None,
-                    "size_correlation": _size_correlation(few_scores, few.sizes, fresh_labels[:LAW_BAGS]),
+                    "size_correlation": _size_correlation(few_scores, few.sizes, few.labels),
                 }
     seconds = time.perf_counter() - start
     return [
@@ -471,7 +473,7 @@ def combine(runs: Sequence[tuple[tuple[object, int], Run]], *, level: float) -> 
         grouped.setdefault((group, looks, run.check, run.recipe), []).append(run)
     return read_together(
         [
-            CheckResult.of(sorted(members, key=lambda r: r.run), level=level, looks=looks)
+            CheckResult.of(sorted(members, key=lambda r: (r.seed, r.run)), level=level, looks=looks)
             for (_, looks, _, _), members in grouped.items()
         ]
     )
