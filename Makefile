@@ -10,7 +10,7 @@ SOURCES := pyproject.toml Cargo.toml Cargo.lock $(shell find rust -name '*.rs')
 
 ## check four models against the three MIL unit tests
 demo: $(VENV)/.demo
-	$(BIN)/milfast check NSK mi-SVM mi-Net MI-Net --checks all --recipe paper --scale fast --runs 3 --jobs $(JOBS) --seed 0 --exit-zero
+	$(BIN)/milfast check NSK mi-SVM mi-Net MI-Net --checks paper --recipe paper --scale fast --runs 5 --jobs $(JOBS) --seed 0 --exit-zero
 
 ## all tests, Rust and Python
 test: $(VENV)/.test

@@ -343,7 +343,7 @@ def _check(options: argparse.Namespace) -> int:
                 jobs,
                 level=options.level,
                 n_jobs=options.jobs,
-                callback=lambda _done, _total, run: advance(f"{run.model} on {run.check}"),
+                callback=lambda _done, total, run: advance(f"{run.model} on {run.check}", total),
             )
     else:
         with _study(options) as through:
@@ -668,8 +668,8 @@ def _show(rows: Sequence[dict[str, Any]], columns: Sequence[table.Column], form:
 
 
 @contextmanager
-def _progress(what: str, total: int) -> Iterator[Callable[[str], None]]:
-    """A bar with the time left on standard error, where that is a terminal."""
+def _progress(what: str, total: int) -> Iterator[Callable[..., None]]:
+    """A bar with the time left on standard error, where that is a terminal; its total may be corrected on the way."""
     from rich.markup import escape
     from rich.progress import (
         BarColumn,
@@ -694,7 +694,7 @@ def _progress(what: str, total: int) -> Iterator[Callable[[str], None]]:
     with bar:
         task = bar.add_task(what, total=total)
 
-        def advance(text: str) -> None:
-            bar.update(task, advance=1, description=escape(f"{what}: {text}"))
+        def advance(text: str, total: int | None = None) -> None:
+            bar.update(task, advance=1, total=total, description=escape(f"{what}: {text}"))
 
         yield advance
