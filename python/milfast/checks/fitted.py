@@ -58,9 +58,11 @@ class Fitted:
         -------
         ndarray of bool, shape (n_bags,)
         """
-        spread = float(np.std(self.scores, dtype=np.float64))
-        difference = np.abs(np.subtract(scores, self.scores, dtype=np.float64))
-        moved: NDArray[np.bool_] = difference > CHANGE * spread
+        before, after = np.asarray(self.scores, dtype=np.float64), np.asarray(scores, dtype=np.float64)
+        finite = np.isfinite(before) & np.isfinite(after)
+        spread = float(np.std(before[finite])) if finite.any() else 0.0
+        moved = before != after
+        moved[finite] = np.abs(after[finite] - before[finite]) > CHANGE * spread
         return moved
 
     def draw(self, kind: int, n: int) -> NDArray[Any]:
