@@ -61,7 +61,7 @@ class Fitted:
         before, after = np.asarray(self.scores, dtype=np.float64), np.asarray(scores, dtype=np.float64)
         finite = np.isfinite(before) & np.isfinite(after)
         spread = float(np.std(before[finite])) if finite.any() else 0.0
-        moved = before != after
+        moved: NDArray[np.bool_] = np.not_equal(before, after)
         moved[finite] = np.abs(after[finite] - before[finite]) > CHANGE * spread
         return moved
 
