@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import threading
+import time
+from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
 from milfast import _core
@@ -52,11 +56,26 @@ def stream(function: Callable[[T], R], items: Iterable[T], *, n_jobs: int) -> It
     # joblib caps the threads of BLAS and OpenMP libraries in its workers, but does not know ours
     with joblib.parallel_config(backend="loky", inner_max_num_threads=threads):
         parallel = joblib.Parallel(n_jobs=n_workers, return_as="generator_unordered", batch_size=1)
-    yield from parallel(joblib.delayed(_call)(function, item, threads) for item in items)
+    yield from parallel(joblib.delayed(_call)(function, item, threads, os.getpid()) for item in items)
 
 
-def _call(function: Callable[[T], R], item: T, threads: int) -> R:
+def _call(function: Callable[[T], R], item: T, threads: int, parent: int) -> R:
+    _end_with(parent)
     _core.set_num_threads(threads)
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(threads)
     return function(item)
+
+
+@cache
+def _end_with(parent: int) -> None:
+    """End this process when its parent is gone: one that was killed cannot stop its workers in the middle of a job."""
+    if os.getppid() != parent:  # not started by the process that handed out the work
+        return
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True, name="milfast-watch-parent").start()

@@ -1,0 +1,53 @@
+"""Worker processes: what becomes of them when the process that started them is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+PROGRAM = """
+import os, sys, time
+from milfast.workers import stream
+
+def work(folder):
+    open(os.path.join(folder, str(os.getpid())), "w").close()
+    time.sleep(120)
+
+for _ in stream(work, [sys.argv[1]] * 2, n_jobs=2):
+    pass
+"""
+
+
+def alive(pid: int) -> bool:
+    try:
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks into /proc")
+def test_workers_end_when_their_parent_is_killed_in_the_middle_of_a_job(tmp_path: Path) -> None:
+    parent = subprocess.Popen([sys.executable, "-c", PROGRAM, str(tmp_path)])
+    workers: list[int] = []
+    try:
+        until = time.monotonic() + 60
+        while len(workers) < 2 and time.monotonic() < until:
+            time.sleep(0.1)
+            workers = [int(path.name) for path in tmp_path.iterdir()]
+        assert len(workers) == 2
+        os.kill(parent.pid, signal.SIGKILL)
+        parent.wait()
+        until = time.monotonic() + 30
+        while any(map(alive, workers)) and time.monotonic() < until:
+            time.sleep(0.1)
+        assert not any(map(alive, workers))
+    finally:
+        parent.kill()
+        for pid in filter(alive, workers):
+            os.kill(pid, signal.SIGKILL)
