@@ -321,10 +321,11 @@ def _figure(title: str, panels: Sequence[Panel], marks: Sequence[Mark]) -> Figur
     inner = [tall * max(len(panel.rows) for panel in panels[line::lines]) for line in range(lines)]
     entries = _legend_entries(rows, marks)
     legend_columns = 4 if len(entries) == 4 else 3
-    legend = LEGEND_LINE * -(-len(entries) // legend_columns) + 0.1
-    height = MARGIN + TITLE + sum(inner) + TITLE * lines + legend + MARGIN
+    below = LEGEND_LINE * -(-len(entries) // legend_columns) + 0.1
+    height = MARGIN + TITLE + sum(inner) + TITLE * lines + below + MARGIN
     figure = Figure(figsize=(WIDTH, height), facecolor="white")
-    figure.text(MARGIN / WIDTH, 1 - MARGIN / height, title, fontsize=10, fontweight="bold", color=INK, va="top")
+    heading = figure.text(MARGIN / WIDTH, 1 - MARGIN / height, title, fontsize=10, fontweight="bold", color=INK)
+    heading.set(verticalalignment="top", parse_math=False)
     for i, panel in enumerate(panels):  # down the first column, then down the second
         column, line = divmod(i, lines)
         left = MARGIN + column * (wide + GAP)
@@ -334,7 +335,7 @@ def _figure(title: str, panels: Sequence[Panel], marks: Sequence[Mark]) -> Figur
         axes.set_title(panel.title, loc="left", fontsize=9, color=INK, pad=3)
         for place, row in enumerate(panel.rows):
             _draw(axes, row, place + 0.5, step, tall, marks)
-    figure.legend(
+    legend = figure.legend(
         handles=entries,
         loc="lower left",
         bbox_to_anchor=(MARGIN / WIDTH, MARGIN / 2 / height),
@@ -347,6 +348,8 @@ def _figure(title: str, panels: Sequence[Panel], marks: Sequence[Mark]) -> Figur
         handletextpad=0.3,
         columnspacing=1.5,
     )
+    for text in legend.get_texts():
+        text.set_parse_math(False)  # a dollar sign in the name of a kind is one
     return figure
 
 
