@@ -14,6 +14,7 @@ from conftest import ROOT
 
 import milfast
 from milfast import _core
+from milfast.checks import catalogue, codes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,8 +43,9 @@ def test_examples_of_a_module_hold(name: str) -> None:
         pytest.importorskip("torch")
     module = importlib.import_module(name)
     for test in doctest.DocTestFinder(exclude_empty=True).find(module, name):
-        if "pandas" in (test.docstring or ""):
-            pytest.importorskip("pandas")
+        for optional in ("pandas", "matplotlib"):
+            if optional in (test.docstring or ""):
+                pytest.importorskip(optional)
         run(test)
 
 
@@ -80,3 +82,34 @@ def test_other_python_blocks_of_a_page_compile(path: Path) -> None:
     for block in fenced(path.read_text(encoding="utf-8"), "python"):
         if ">>> " not in block:
             assert isinstance(compile(block, str(path), "exec"), types.CodeType)
+
+
+CHECKS_PAGE = ROOT / "docs" / "checks.md"
+
+
+def test_every_code_has_a_heading_on_the_page_of_checks_and_no_other() -> None:
+    entries = {entry.code: entry.name for entry in catalogue.registry.entries.values()}
+    coded = {code: name for names in (codes.VERDICTS, codes.FLAGS) for name, code in names.items()}
+    expected = entries | coded | {codes.OWN_RECIPE: "own-recipe", codes.IMPOSSIBLE_PAIR: "impossible-pair"}
+    headings = re.findall(r"^### (MIL\S*) (.+)$", CHECKS_PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert len(dict(headings)) == len(headings)
+    assert dict(headings) == expected
+
+
+@pytest.mark.parametrize("check", catalogue.names())
+def test_the_section_of_a_check_has_what_people_look_for(check: str) -> None:
+    text = CHECKS_PAGE.read_text(encoding="utf-8")
+    [section] = re.findall(rf"^### {catalogue.get(check).code} .*?(?=^##)", text, flags=re.MULTILINE | re.DOTALL)
+    assert "**Learned instead:**" in section
+    assert "**What to do:**" in section
+    [picture] = re.findall(r"!\[.+\]\((.+)\)", section)
+    assert picture == f"pictures/{check}.svg"
+    assert (CHECKS_PAGE.parent / picture).exists()
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_links_within_a_page_lead_somewhere(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    headings = re.findall(r"^#+ (.+)$", text, flags=re.MULTILINE)
+    anchors = {re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
+    assert set(re.findall(r"\]\(#([^)]+)\)", text)) <= anchors

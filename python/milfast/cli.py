@@ -70,6 +70,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("milfast: interrupted", file=sys.stderr)
         return 130
+    except _Terminated as end:
+        return 128 + int(end.args[0])
     except BrokenPipeError:
         # whoever read the output has gone; without this the interpreter would complain about it at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -91,6 +93,10 @@ def _in_one_line(error: Exception) -> str:
     return f"{text}{notes}" + ("" if ours else "; --traceback shows where")
 
 
+class _Terminated(BaseException):
+    """SIGTERM has come; no `SystemExit`, which would look as if a model had ended the program."""
+
+
 @contextmanager
 def _ending_on_sigterm() -> Iterator[None]:
     """Let SIGTERM unwind the stack, so that worker processes end with this one."""
@@ -99,7 +105,7 @@ def _ending_on_sigterm() -> Iterator[None]:
         return
 
     def end(number: int, _frame: object) -> None:
-        sys.exit(128 + number)
+        raise _Terminated(number)
 
     before = signal.signal(signal.SIGTERM, end)
     try:
