@@ -327,8 +327,9 @@ def run_job(job: Job) -> list[Run]:
             test_scores = (fitted_to(1 - train_labels, 4) if about.swapped else score)(test)
             found[job.task] = _shifted(job, test, test_labels, test_scores, about.swapped)
         if laws := [check for check in job.checks if check != job.task]:
-            few = fresh[:LAW_BAGS]
-            few_scores = fresh_scores[:LAW_BAGS]
+            # of both classes: negative bags may come first
+            chosen = np.concatenate([np.flatnonzero(fresh_labels == label)[: LAW_BAGS // 2] for label in (0, 1)])
+            few, few_scores = fresh[chosen], fresh_scores[chosen]
             cut = best_cut(fresh_scores, fresh_labels)
             for law in laws:
                 generator = np.random.Generator(np.random.PCG64(seed_sequence(seed(5), zlib.crc32(law.encode()))))
@@ -340,7 +341,7 @@ def run_job(job: Job) -> list[Run]:
                     "worst_auc": None,
                     "oracle_auc": None,
                     "size_auc": None,
-                    "size_correlation": _size_correlation(few_scores, few.sizes, fresh_labels[:LAW_BAGS]),
+                    "size_correlation": _size_correlation(few_scores, few.sizes, fresh_labels[chosen]),
                 }
     seconds = time.perf_counter() - start
     return [
