@@ -52,7 +52,9 @@ class AdjacentBags:
 
     def __post_init__(self) -> None:
         if not is_integer(self.window) or self.window < 2:
-            raise ValueError(f"window must be an integer of at least 2, or there are no neighbours; got {self.window!r}")
+            raise ValueError(
+                f"window must be an integer of at least 2, or there are no neighbours; got {self.window!r}"
+            )
         if not (
             len(self.size) == 2
             and all(is_integer(v) for v in self.size)

@@ -240,7 +240,7 @@ def plan(
         if check in served:
             raise ValueError(f"check {check!r} ({spelling}) is asked for twice: give each recipe a name of its own")
         served.append(check)
-    if not fits:
+    if not fits or not recipe:
         raise ValueError("checks and recipe must name at least one check and one recipe")
     subjects = [Subject.of(model) for model in models]
     seed = root_seed(random_state)
