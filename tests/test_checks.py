@@ -66,7 +66,9 @@ def test_a_model_that_sees_the_size_alone_reaches_the_size_auc(n_runs: int) -> N
 
 
 def test_the_size_cue_alone_passes_two_checks_as_the_paper_words_them() -> None:
-    verdicts = {r.check: r.verdict for r in mf.check_model(Size(), checks="paper", n_train=20, n_test=1000, random_state=0)}
+    verdicts = {
+        r.check: r.verdict for r in mf.check_model(Size(), checks="paper", n_train=20, n_test=1000, random_state=0)
+    }
     assert verdicts == {"presence": "pass", "threshold-poison": "pass", "false-frequency": "fail"}
 
 

@@ -14,6 +14,7 @@ from conftest import ROOT
 
 import milfast
 from milfast import _core
+from milfast.checks import catalogue, codes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -80,3 +81,14 @@ def test_other_python_blocks_of_a_page_compile(path: Path) -> None:
     for block in fenced(path.read_text(encoding="utf-8"), "python"):
         if ">>> " not in block:
             assert isinstance(compile(block, str(path), "exec"), types.CodeType)
+
+
+CODES = [entry.code for entry in catalogue.registry.entries.values()]
+CODES += [codes.OWN_RECIPE, *codes.VERDICTS.values(), *codes.FLAGS.values(), codes.IMPOSSIBLE_PAIR]
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_every_code_is_explained(code: str) -> None:
+    lines = (ROOT / "docs" / "checks.md").read_text(encoding="utf-8").splitlines()
+    # a heading, a paragraph, an item of a list or a row of a table that begins with it
+    assert any(re.match(rf"[#*|`\- ]*{code}\b", line) for line in lines)

@@ -209,6 +209,8 @@ class CheckResult:
         How many runs in all, or test bags, would settle an open verdict if the figures stay as they are.
     looks : int
         How often the verdict could have been looked at before it was taken; the intervals are wider for it.
+    level : float
+        Level of the intervals.
     n_train, n_test, n_runs : int
         Bags per run, and runs.
     seed : int
@@ -288,7 +290,7 @@ class CheckResult:
             worst, bar = None if stratum is None else sorts[stratum], ALLOWED
             decisive = list(sorts.values())
             better = max((p.p_below(bar) for p in decisive), default=1.0)
-            worse = len(decisive) * min((p.p_above(bar) for p in decisive), default=1.0)
+            worse = max(len(decisive), 1) * min((p.p_above(bar) for p in decisive), default=1.0)
         verdict = judge(learned, better, worse, tail=tail)
         p_value = {"pass": max(learned, better), "fail": max(learned, worse)}.get(verdict, 1.0)
         open_to = None  # what a longer study would settle: the quantity, the value it must leave behind, and the error
