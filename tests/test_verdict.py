@@ -523,7 +523,7 @@ def test_flags_are_earned_and_a_good_model_has_none() -> None:
     assert flags_of(Memory(), n_runs=5) == ("memorised",)
     assert flags_of(NoPoison(), n_runs=5) == ("degraded", "below-oracle")
     assert flags_of(Constant(), n_runs=5) == ()
-    assert flags_of(Size(), recipe="paper", n_runs=5) == ("size-cue",) or "size-cue" in flags_of(Size(), n_runs=5)
+    assert "size-cue" in flags_of(Size(), recipe="paper", n_runs=5)
 
 
 def test_every_flag_and_verdict_that_is_given_has_a_code() -> None:
@@ -634,7 +634,7 @@ def test_holms_correction_is_that_of_the_textbook_whatever_the_order(p_values: l
     assert [r.model for r in read] == [r.model for r in results]
     assert [r.p_holm for r in read] == pytest.approx(holm(p_values))
     assert all(r.p_holm >= r.p_value for r in read)
-    assert all(dataclasses.replace(r, p_holm=0.0) == dataclasses.replace(s, p_holm=0.0) for r, s in zip(read, results))
+    assert [r.with_(p_holm=0.0) for r in read] == [r.with_(p_holm=0.0) for r in results]
     mixed = list(results)
     random.shuffle(mixed)
     again = {r.model: r.p_holm for r in read_together(mixed)}
@@ -674,8 +674,7 @@ def test_codes_are_unique_and_every_file_of_a_check_says_all_that_is_needed() ->
     found = [*codes.VERDICTS.values(), *codes.FLAGS.values(), codes.OWN_RECIPE, codes.IMPOSSIBLE_PAIR]
     for entry in registry.entries.values():
         module = importlib.import_module(entry.module)
-        assert module.NAME == entry.name
-        assert module.CODE == entry.code
+        assert (module.NAME, module.CODE) == (entry.name, entry.code)
         assert module.ASSUMPTION in ("standard", "threshold", "correlated")
         assert len(module.LEARNED.split()) > 3
         assert not module.LEARNED.endswith(".")
