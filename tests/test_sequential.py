@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,7 +33,7 @@ def test_looks_grow_from_the_first_to_the_last_run(max_runs: int) -> None:
     looks = schedule(max_runs)
     assert looks[-1] == max_runs
     assert looks[0] == min(FIRST, max_runs)
-    for before, after in zip(looks, looks[1:], strict=False):
+    for before, after in pairwise(looks):
         assert before < after
         assert after == max_runs or after == round(before * GROWTH)
     assert len(looks) < 20
@@ -308,7 +309,11 @@ def test_a_model_that_raises_in_a_sequential_study_ends_its_own_jobs_alone(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (folder / "rules_that_raise.py").write_text(
-        "class Raises:\n    def fit(self, bags):\n        raise ValueError('no')\n    def predict(self, bags):\n        pass\n"
+        "class Raises:\n"
+        "    def fit(self, bags):\n"
+        "        raise ValueError('no')\n"
+        "    def predict(self, bags):\n"
+        "        pass\n"
     )
     command = ["check", "rules_that_raise:Raises", MODELS[1], "--checks", "presence", "--train", "20", "--test", "100"]
     command += ["--until-decided", "--jobs", "1", "--format", "json", "--out", "s.db"]

@@ -674,7 +674,7 @@ def test_codes_are_unique_and_every_file_of_a_check_says_all_that_is_needed() ->
     found = [*codes.VERDICTS.values(), *codes.FLAGS.values(), codes.OWN_RECIPE, codes.IMPOSSIBLE_PAIR]
     for entry in registry.entries.values():
         module = importlib.import_module(entry.module)
-        assert (module.NAME, module.CODE) == (entry.name, entry.code)
+        assert (entry.name, entry.code) == (module.NAME, module.CODE)
         assert module.ASSUMPTION in ("standard", "threshold", "correlated")
         assert len(module.LEARNED.split()) > 3
         assert not module.LEARNED.endswith(".")
