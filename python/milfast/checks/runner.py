@@ -124,7 +124,7 @@ def check_model(
     n_runs : int
         Independent runs. With one run an interval holds for that fit alone; a claim about a model needs at least five.
     until_decided : bool
-        Whether to add runs, beyond `n_runs`, until every verdict is a pass or a fail or next to nothing keeps it open.
+        Whether to add runs, whatever `n_runs` says, until every verdict is a pass or a fail or hardly kept open.
         The verdicts are looked at after 5, 8, 12, 18, 27, ... runs, and each look gets an equal share of the error, so
         that looking often does not make wrong verdicts more likely than `level` says.
     max_runs : int
