@@ -182,6 +182,14 @@ def test_models_that_know_nothing_are_not_judged_by_laws(model: type) -> None:
     assert [(r.check, r.verdict) for r in results] == [(law, "not-learned") for law in LAWS]
 
 
+def test_positive_bags_that_are_recognised_are_tried_and_no_others() -> None:
+    fitted = fitted_to(lambda bags: bags.instances[bags.offsets[:-1], 0])
+    recognised = fitted.scores > fitted.cut
+    assert recognised[fitted.bags.labels == 0].any()
+    tried = mf.checks.get("monotonicity").broken(fitted)
+    assert {len(flags) for flags in tried.values()} == {int(recognised[fitted.bags.labels == 1].sum())}
+
+
 def test_a_model_that_recognises_no_bag_is_no_model_that_breaks_the_law() -> None:
     fitted = fitted_to(lambda bags: np.zeros(len(bags)))
     assert mf.checks.get("monotonicity").broken(fitted) == {}

@@ -190,8 +190,10 @@ def test_checks_of_one_fit_go_on_until_all_of_them_are_settled() -> None:
         callback=lambda done, total, _run: told.append((done, total)),
         **MORE,
     )
-    assert {r.n_runs for r in results} <= set(schedule(8))
-    assert results[0].verdict == "fail"
+    # presence is clear after five runs; that so few bags were permuted in vain does not show a law yet
+    assert [r.verdict for r in results] == ["fail", "inconclusive"]
+    assert {r.n_runs for r in results} == {8}
+    assert mf.check_model(NoPoison(), checks="presence", until_decided=True, max_runs=8, **MORE)[0].n_runs == 5
     assert results[0].looks == 2
     assert [done for done, _ in told] == list(range(1, results[0].n_runs + 1))
     assert len({r.n_runs for r in results}) == 1

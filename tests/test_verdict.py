@@ -429,6 +429,13 @@ def test_the_side_that_is_nearer_to_a_verdict_says_how_many_runs_are_needed(laws
         assert repeated(max(1, (result.needed_runs * 3 // 4) // 5), one, other).verdict == "inconclusive"
 
 
+def test_runs_for_a_fail_are_counted_with_the_error_that_each_quantity_has_there() -> None:
+    bad = [auc_of(v, 10**6) for v in (0.1, 0.7, 0.3, 0.6, 0.2)]
+    runs = [run_of(0.9, run=i, n=10**6, worst="w", worst_auc=estimate) for i, estimate in enumerate(bad)]
+    needed = CheckResult.of(runs, level=0.95).needed_runs
+    assert needed == Pooled(bad).runs_to_reach(0.5, 0.0125) != Pooled(bad).runs_to_reach(0.5, 0.025)
+
+
 def test_as_many_test_bags_as_are_said_to_be_needed_are_enough_for_one_fit() -> None:
     result = result_of(0.53, n=200)
     assert (result.verdict, result.n_test) == ("inconclusive", 400)
@@ -469,7 +476,12 @@ def test_a_verdict_that_runs_hardly_move_is_settled() -> None:
     assert not result_of(*[0.5, 0.501, 0.499, 0.5, 0.5], n=100).settled
     assert result_of(0.9, 0.9, fresh=0.3).settled  # not learned, and it never will be
     assert not result_of(0.9, 0.9, fresh=0.51).settled
-    assert 0.5 + MARGIN < 0.6
+    for sign in (1, -1):  # hardly open on one side, wide open on the other
+        leaning = result_of(*[0.5 + sign * d for d in (0.0, 0.1, 0.05, 0.02, 0.07)], n=10**6)
+        assert leaning.verdict == "inconclusive"
+        assert leaning.test_auc is not None
+        assert (leaning.test_auc.low > 0.5 - MARGIN) or (leaning.test_auc.high < 0.5 + MARGIN)
+        assert not leaning.settled
 
 
 # ---------------------------------------------------------------- flags
