@@ -9,6 +9,7 @@ import json
 import os
 import pty
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -61,6 +62,22 @@ class Chatty(NoPoison):
     def fit(self, bags):
         print("fitting")
         return self
+
+class Sets:
+    """The largest instance of a bag, poison apart: what one concept needs, and all that it claims."""
+    claims = "standard"
+    def fit(self, bags):
+        return self
+    def decision_function(self, bags):
+        means = bags.instances.mean(axis=1).astype(float)
+        size = np.where(means < -5, 0, np.square(bags.instances).sum(axis=1))
+        return np.maximum.reduceat(size, bags.offsets[:-1])
+
+class Bold(Sets):
+    claims = "threshold"
+
+class Wrong(Sets):
+    claims = "everything"
 
 class Slow(NoPoison):
     def fit(self, bags):
@@ -287,6 +304,156 @@ def test_a_model_named_twice_is_checked_once(capsys: pytest.CaptureFixture[str])
     assert len(rows_of(capsys)) == 1
 
 
+# ---------------------------------------------------------------- what stands below a table
+
+
+QUICK = ["--recipe", "strict", "--train", "20", "--test", "1000", "--jobs", "1"]
+
+
+def test_groups_of_checks_can_be_asked_for(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = {
+        ("paper",): mf.checks.names("paper"),
+        ("laws",): mf.checks.names("laws"),
+        ("laws", "bag-size"): [*mf.checks.names("laws"), "bag-size"],
+        ("presence", "laws"): ["presence", *mf.checks.names("laws")],
+    }
+    for group, names in asked.items():
+        cli.main(
+            [
+                "check",
+                "rules_for_cli:Sets",
+                *QUICK,
+                "--runs",
+                "1",
+                "--checks",
+                *group,
+                "--exit-zero",
+                "--format",
+                "json",
+            ]
+        )
+        assert [row["check"] for row in rows_of(capsys)] == names
+
+
+def test_all_checks_are_run_when_none_is_named(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cli.main(["check", "rules_for_cli:Sets", *QUICK, "--runs", "1", "--exit-zero", "--format", "json"])
+    rows = rows_of(capsys)
+    assert {row["check"] for row in rows} == set(mf.checks.names())
+    assert len(rows) == 9
+    for row in rows:
+        assert row["code"] == mf.checks.get(row["check"]).code
+        assert (row["broken"] is None) == (row["check"] not in mf.checks.names("laws"))
+        assert (row["test_auc"] is None) == (row["check"] in mf.checks.names("laws"))
+        assert row["claims"] == "standard"
+
+
+def test_a_row_has_the_same_keys_whatever_the_check(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    checks = ["presence", "monotonicity", "false-frequency", "label-swap"]
+    command = ["check", "rules_for_cli:Sets", *QUICK, "--runs", "2", "--checks", *checks, "--exit-zero"]
+    cli.main([*command, "--format", "json"])
+    rows = rows_of(capsys)
+    intervals = ("train_auc", "fresh_auc", "test_auc", "worst_auc", "broken")
+    plain = "model check recipe code verdict verdict_code flags paper_verdict reason worst_stratum oracle_auc size_auc "
+    plain += "size_correlation assumption claims p_value p_holm needed_runs needed_test looks level n_train n_test "
+    plain += "n_runs seed seconds"
+    expected = {*plain.split(), *(f"{name}{part}" for name in intervals for part in ("", "_low", "_high"))}
+    assert all(set(row) == expected for row in rows)
+    assert all(row["n_runs"] == 2 and "few-runs" in row["flags"].split() for row in rows)
+    cli.main([*command, "--format", "csv"])
+    assert set(next(csv.reader(io.StringIO(capsys.readouterr().out)))) == expected
+
+
+def test_a_failure_outside_of_what_the_model_claims_does_not_count(
+    rules: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = [*QUICK, "--runs", "1", "--checks", "presence", "false-frequency", "correlated"]
+    for model, status in (("Sets", 0), ("Bold", 1)):
+        assert cli.main(["check", f"rules_for_cli:{model}", *command, "--format", "json"]) == status
+        rows = {row["check"]: row for row in rows_of(capsys)}
+        assert rows["presence"]["verdict"] == "pass"
+        assert rows["false-frequency"]["verdict"] == "fail"
+        assert rows["correlated"]["verdict"] != "pass"
+        assert ("outside-claim" in rows["false-frequency"]["flags"]) == (model == "Sets")
+        assert "outside-claim" in rows["correlated"]["flags"]
+    # what it claims does count
+    assert cli.main(["check", "rules_for_cli:Sets", *QUICK, "--checks", "null-copies", "--runs", "5"]) == 0
+    assert cli.main(["check", "rules_for_cli:Wrong", *QUICK, "--checks", "presence"]) == 2
+    assert "Wrong.claims must be one of 'standard', 'threshold', 'correlated', None" in capsys.readouterr().err
+
+
+def test_below_a_table_stands_what_its_columns_mean_and_why_a_check_was_not_passed(
+    rules: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["rules_for_cli:Sets", "rules_for_cli:NoPoison", *QUICK, "--checks", "presence", "false-frequency"]
+    cli.main(["check", *command, "--runs", "1"])
+    shown = " ".join(capsys.readouterr().out.split())
+    for text in (
+        "training bags: 20 (Sets, NoPoison).",
+        "95 % intervals, which hold for one fit.",
+        "MIL001 fail: NoPoison on presence (strict): learned instead: that a bag lacks the poison",
+        "MIL003 fail: Sets on false-frequency (strict): learned instead: how often concept instances occur",
+        "not held against the model, which claims the standard assumption",
+        "all this is conditional on this fit",
+        "docs/checks.md has a paragraph for every code and flag",
+    ):
+        assert text in shown
+    assert "Sets on presence (strict):" not in shown  # a plain pass explains itself
+    assert shown.count("conditional on this fit") == 1  # said once, not in every reason
+    cli.main(["check", *command[:1], *QUICK, "--checks", "presence", "--runs", "5", "--level", "0.9"])
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "90 % intervals over 5 runs." in shown
+    assert "docs/checks.md" not in shown
+    cli.main(["check", *command, "--runs", "1", "--format", "markdown"])
+    assert "training bags" not in capsys.readouterr().out
+
+
+def test_verdicts_that_do_not_stand_among_all_are_named(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["check", "rules_for_cli:Sets", *QUICK[:-4], "--test", "40", "--jobs", "1", "--runs", "3"]
+    named = 0
+    for level in ("0.5", "0.95", "0.99", "0.999", "0.9999"):
+        cli.main([*command, "--exit-zero", "--level", level, "--format", "json"])
+        rows = rows_of(capsys)
+        tail = (1 - float(level)) / 2
+        weak = [row for row in rows if row["verdict"] in ("pass", "fail") and not row["p_holm"] < tail]
+        assert all(row["p_value"] < tail for row in weak)
+        cli.main([*command, "--exit-zero", "--level", level])
+        shown = " ".join(capsys.readouterr().out.split())
+        said = shown.partition("not among all 9 of this table (Holm): ")[2]
+        assert all(f"{row['model']} on {row['check']} (strict)" in said for row in weak)
+        assert bool(said) == bool(weak)
+        named += len(weak)
+    assert named
+
+
+def test_long_tables_explain_the_first_thirty_and_say_how_many_are_left(
+    rules: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cli, "EXPLAINED", 1)
+    cli.main(["check", "rules_for_cli:NoPoison", *QUICK, "--checks", "paper", "--runs", "1"])
+    shown = capsys.readouterr().out
+    assert "... and 2 more: --format json has the reason of every verdict" in shown
+    assert "MIL001 fail" in shown
+    assert "MIL002 fail" not in shown
+
+
+def test_columns_that_say_nothing_are_left_out(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["check", "rules_for_cli:Oracle", "--test", "400", "--jobs", "1", "--exit-zero", "--format", "markdown"]
+
+    def heads(*more: str) -> list[str]:
+        cli.main([*command, *more])
+        return [head.strip() for head in capsys.readouterr().out.splitlines()[0].split("|")[1:-1]]
+
+    law = heads("--checks", "permutation", "--runs", "1")
+    assert "law broken" in law
+    assert not {"shifted AUC", "worst sort", "oracle", "size only", "paper's rule"} & set(law)
+    presence = heads("--checks", "presence", "--runs", "1")
+    assert {"shifted AUC", "oracle", "size only", "paper's rule", "flags"} <= set(presence)
+    assert not {"law broken", "worst sort"} & set(presence)
+    assert "flags" not in heads("--checks", "permutation", "--runs", "5", "--test", "4000")
+    both = heads("--checks", "permutation", "threshold-poison", "--runs", "1")
+    assert {"law broken", "worst sort", "shifted AUC"} <= set(both)
+
+
 # ---------------------------------------------------------------- studies
 
 
@@ -318,7 +485,50 @@ def test_a_study_resumes_shows_and_merges(rules: Path, capsys: pytest.CaptureFix
     cli.main(["show", "a.db", "--verdict", "pass"])
     assert "no result to show" in capsys.readouterr().err
     cli.main(["show", "a.db", "--format", "latex"])
-    assert capsys.readouterr().out.startswith("\\begin{tabular}{lllrrrrrll}\n\\toprule\n")
+    assert capsys.readouterr().out.startswith("\\begin{tabular}{lllrrrrrlll}\n\\toprule\n")
+
+
+def test_a_study_is_shown_at_any_level(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["check", "rules_for_cli:Sets", *QUICK, "--checks", "presence", "monotonicity", "--runs", "2"]
+    command += ["--exit-zero", "--format", "json"]
+
+    def rows(*arguments: str) -> list[dict[str, Any]]:
+        cli.main([*arguments, "--format", "json"])
+        return [{**row, "seconds": 0} for row in rows_of(capsys)]
+
+    cli.main([*command, "--out", "s.db"])
+    capsys.readouterr()
+    wide, narrow = rows("show", "s.db", "--level", "0.999"), rows("show", "s.db", "--level", "0.6")
+    # the file keeps what was measured, not how it was read
+    assert wide == rows(*command, "--level", "0.999")
+    assert narrow == rows(*command, "--level", "0.6")
+    assert rows("show", "s.db") == rows(*command)
+    for one, other in zip(wide, narrow, strict=True):
+        assert one["fresh_auc"] == other["fresh_auc"]
+        assert one["fresh_auc_high"] - one["fresh_auc_low"] > other["fresh_auc_high"] - other["fresh_auc_low"]
+    assert cli.main(["show", "s.db", "--level", "1.5"]) == 2
+    assert "level must lie strictly between 0 and 1" in capsys.readouterr().err
+
+
+def test_a_study_of_another_version_is_refused_in_plain_words(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["check", "rules_for_cli:NoPoison", *SMALL, "--train", "40", "--exit-zero", "--out", "s.db"]
+    cli.main(command)
+    with sqlite3.connect("s.db") as connection:
+        [(table, column)] = [
+            (name, row[1])
+            for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+            for row in connection.execute(f"PRAGMA table_info({name})").fetchall()
+            if row[1] == "result"
+        ]
+        old = json.dumps({"train_auc": 1.0, "test_auc": 0.0})
+        assert connection.execute(f"UPDATE {table} SET {column} = ?", (old,)).rowcount == 1
+    capsys.readouterr()
+    for again in (["show", "s.db"], command):
+        assert cli.main(again) == 2
+        captured = capsys.readouterr()
+        assert "rules_for_cli:NoPoison on presence was checked by milfast" in captured.err
+        assert "kept other figures: run the checks again into a new file" in captured.err
+        assert captured.out == ""
 
 
 def test_a_model_that_raises_leaves_the_others_in_the_study(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import milfast.checks
 from milfast.checks import BagRecipe, Component, Draw, parametrize_with_checks
 
 if TYPE_CHECKING:
@@ -116,10 +117,58 @@ def test_wrong_names_are_refused_while_tests_are_collected() -> None:
         parametrize_with_checks(["NSK"], checks="presense")
     with pytest.raises(ValueError, match=r"names the model 'nsk'; models are NSK"):
         parametrize_with_checks(["NSK"], expected_failed_checks={"nsk": {}})
-    with pytest.raises(ValueError, match=r"names the check 'absence'; checks are false-frequency, presence"):
+    with pytest.raises(ValueError, match=r"names the check 'absence'; checks are bag-size, correlated, false-f"):
         parametrize_with_checks(["NSK"], expected_failed_checks={"NSK": {"absence": "why"}})
     with pytest.raises(ValueError, match="recipe must be one of"):
         parametrize_with_checks(["NSK"], recipe="poster")
+
+
+def test_groups_and_checks_with_one_spelling_are_cases_too() -> None:
+    def cases(**more: object) -> list[str]:
+        return [case.id for case in parametrize_with_checks(["NSK"], **more).args[1]]  # type: ignore[arg-type]
+
+    names = milfast.checks.names
+    # what has one spelling is not asked for the paper's
+    one = {name: milfast.checks.get(name).spellings[0] for name in names()}
+    assert cases() == [f"NSK-{name}-{one[name]}" for name in names()]
+    assert one["bag-size"] == one["label-swap"] == one["correlated"] == "strict"
+    assert cases(checks="paper") == [f"NSK-{name}-paper" for name in names("paper")]
+    assert cases(checks=["laws", "bag-size"], recipe=["strict", "notebook"]) == [
+        *(f"NSK-{name}-{spelling}" for name in names("laws") for spelling in ("strict", "notebook")),
+        "NSK-bag-size-strict",
+    ]
+    expected = {"NSK": {"monotonicity": "sums"}}
+    [law] = parametrize_with_checks(["NSK"], checks=["monotonicity"], expected_failed_checks=expected).args[1]
+    assert [mark.name for mark in law.marks] == ["milfast", "xfail"]
+
+
+def test_a_check_outside_of_what_the_model_claims_is_skipped_and_says_why(tmp_path: Path) -> None:
+    (tmp_path / "test_claims.py").write_text(
+        """
+import numpy as np
+from milfast.checks import parametrize_with_checks
+
+class Highest:
+    claims = "standard"
+    def fit(self, bags):
+        return self
+    def decision_function(self, bags):
+        return np.maximum.reduceat(np.asarray(bags.instances[:, 0], dtype=float), bags.offsets[:-1])
+
+class Threshold(Highest):
+    claims = "threshold"
+
+@parametrize_with_checks([Highest(), Threshold()], checks=["correlated", "false-frequency"], n_test=400, n_train=20)
+def test_mil(model, check):
+    check(model)
+"""
+    )
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rA", "-q", "test_claims.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert "3 skipped" in done.stdout
+    assert "which claims the standard assumption and not what this check tests" in done.stdout
+    assert "FAILED test_claims.py::test_mil[Threshold-false-frequency-paper]" in done.stdout
+    assert done.returncode == 1
 
 
 def test_recipes_of_ones_own_are_cases_too() -> None:

@@ -308,7 +308,7 @@ def test_merging_counts_a_job_once_and_prefers_what_is_done(tmp_path: Path, func
 def test_a_check_through_a_study_is_the_check(path: Path) -> None:
     jobs = runner.plan(
         ["NSK", "mi-SVM"],
-        checks=["presence"],
+        checks=["presence", "permutation", "bag-size", "correlated"],
         recipe="all",
         scale="fast",
         n_train=30,
@@ -320,16 +320,24 @@ def test_a_check_through_a_study_is_the_check(path: Path) -> None:
         direction=3,
         random_state=5,
     )
-    direct = runner.results(jobs)
+    direct = runner.results(jobs, level=0.9)
     with Study(path) as study:
         ids = study.add(check_jobs.FUNCTION, [check_jobs.describe(job) for job in jobs])
         study.run(ids, n_jobs=2)
-        stored = check_jobs.combine((r.spec, r.result) for r in study.records(ids) if r.result is not None)
+        pairs = [(r.spec, r.result) for r in study.records(ids) if r.result is not None]
+        stored = check_jobs.combine(pairs, level=0.9)
 
     def facts(result: Any) -> dict[str, Any]:
         return {name: value for name, value in result.to_dict().items() if name != "seconds"}
 
     assert [facts(result) for result in stored] == [facts(result) for result in direct]
+    # two models; presence and its law in three spellings, the others in one
+    assert len(direct) == 2 * (2 * 3 + 2)
+    assert len(pairs) == len(jobs) == 2 * (3 + 2) * 2  # one fit serves a check and its law
+    # the level is not part of what is kept
+    assert [facts(r) for r in check_jobs.combine(pairs, level=0.5)] == [
+        facts(r) for r in runner.results(jobs, level=0.5)
+    ]
 
 
 # ---------------------------------------------------------------- Dask

@@ -19,7 +19,7 @@ import numpy as np
 
 from milfast import _core
 from milfast.bags import Bags
-from milfast.checks.recipe import require_unit_vector, unit_vector
+from milfast.checks.recipe import is_integer, require_unit_vector, sampling_dtype, unit_vector
 from milfast.seeding import seed_sequence
 
 if TYPE_CHECKING:
@@ -51,16 +51,22 @@ class AdjacentBags:
     name: str = NAME
 
     def __post_init__(self) -> None:
-        if self.window < 2:
-            raise ValueError(f"window must be at least 2, or there are no neighbours; got {self.window}")
-        if not 2 * self.window <= self.size[0] <= self.size[1]:
+        if not is_integer(self.window) or self.window < 2:
+            raise ValueError(
+                f"window must be an integer of at least 2, or there are no neighbours; got {self.window!r}"
+            )
+        if not (
+            len(self.size) == 2
+            and all(is_integer(v) for v in self.size)
+            and 2 * self.window <= self.size[0] <= self.size[1]
+        ):
             raise ValueError(
                 f"size must be a range low..high of at least twice the window, {2 * self.window}; got {self.size}"
             )
         if not (np.isfinite(self.shift) and self.shift > 0):
             raise ValueError(f"shift must be a positive number; got {self.shift}")
-        if self.n_features < 1:
-            raise ValueError(f"n_features must be a positive integer; got {self.n_features}")
+        if not is_integer(self.n_features) or self.n_features < 1:
+            raise ValueError(f"n_features must be a positive integer; got {self.n_features!r}")
         require_unit_vector(self.direction, self.n_features)
 
     @property
@@ -111,6 +117,7 @@ class AdjacentBags:
         Bags
             With labels, and kinds: 1 for raised instances.
         """
+        precision = sampling_dtype(n_bags, positive_fraction, pad_to, dtype)
         generator = np.random.Generator(np.random.PCG64(seed_sequence(random_state)))
         n_positive = int(np.floor(n_bags * positive_fraction + 0.5))
         labels = np.zeros(n_bags, dtype=np.int64)
@@ -129,7 +136,7 @@ class AdjacentBags:
         kinds[(offsets[:-1, None] + chosen)[concerned].ravel()] = 1
         instances = generator.standard_normal((len(kinds), self.n_features))
         instances[kinds == 1] += self.shift * self.axis
-        return Bags._trusted(instances.astype(dtype), offsets, labels, kinds)
+        return Bags._trusted(instances.astype(precision), offsets, labels, kinds)
 
     def oracle(self, bags: Bags) -> NDArray[np.float64]:
         """Log-likelihood ratio of a bag with a window of raised neighbours against noise: Bayes' rule of the paper.
@@ -278,4 +285,4 @@ def build(*, window: int = 3, shift: float = 2.0, size: Range = (15, 45), n_feat
     -------
     AdjacentBags
     """
-    return AdjacentBags(window, shift, (size[0], size[1]), n_features)
+    return AdjacentBags(window, shift, tuple(size), n_features)  # type: ignore[arg-type]

@@ -161,6 +161,20 @@ class Pooled:
         noise = math.sqrt(math.fsum(e.noise**2 for e in self.estimates) / self.runs)
         return max(float(np.std(self.values, ddof=1)), noise) if self.runs > 1 else noise
 
+    def distance(self, value: float) -> float:
+        """How far the mean lies from a value, in standard deviations of a run.
+
+        Parameters
+        ----------
+        value : float
+
+        Returns
+        -------
+        float
+            -1 when the mean is undefined.
+        """
+        return abs(self.mean - value) / self.deviation if self.defined else -1.0
+
     def interval(self, level: float) -> Interval:
         """Two-sided interval of the mean.
 

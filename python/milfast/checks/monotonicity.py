@@ -36,9 +36,10 @@ def broken(fitted: Fitted) -> dict[str, NDArray[np.bool_]]:
     dict of str to ndarray of bool
         For each kind of instance that was added.
     """
-    recognised = fitted.bags[np.flatnonzero((fitted.bags.labels == 1) & (fitted.scores > fitted.cut))]
-    if not len(recognised):
+    members = np.flatnonzero((fitted.bags.labels == 1) & (fitted.scores > fitted.cut))
+    if not len(members):
         return {}
+    recognised = fitted.bags[members]
     owners = np.arange(len(recognised))
     flags = {}
     for code, kind in enumerate(fitted.recipe.kinds):

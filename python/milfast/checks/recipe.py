@@ -218,10 +218,10 @@ class BagRecipe:
         if self.order not in ("shuffled", "negatives-first"):
             raise ValueError(f"order must be shuffled or negatives-first; got {self.order!r}")
         if self.size is not None and not (
-            len(self.size) == 2 and all(_is_integer(v) for v in self.size) and 1 <= self.size[0] <= self.size[1] <= MOST
+            len(self.size) == 2 and all(is_integer(v) for v in self.size) and 1 <= self.size[0] <= self.size[1] <= MOST
         ):
             raise ValueError(f"size must be a range low..high of positive integers; got {self.size}")
-        if not _is_integer(self.n_features) or self.n_features < 1:
+        if not is_integer(self.n_features) or self.n_features < 1:
             raise ValueError(f"n_features must be a positive integer; got {self.n_features!r}")
         for component in self.components:
             if isinstance(component.mean, tuple) and len(component.mean) != self.n_features:
@@ -309,15 +309,7 @@ class BagRecipe:
         ValueError
             When a number is out of range, a bag would be empty, or the recipe gives a bag the wrong label.
         """
-        if not _is_integer(n_bags) or not 1 <= n_bags <= MOST:
-            raise ValueError(f"n_bags must be a positive integer up to 2**31; got {n_bags!r}")
-        if not 0 <= positive_fraction <= 1:
-            raise ValueError(f"positive_fraction must lie in [0, 1]; got {positive_fraction}")
-        if pad_to is not None and (not _is_integer(pad_to) or not 1 <= pad_to <= MOST):
-            raise ValueError(f"pad_to must be a positive integer up to 2**31; got {pad_to!r}")
-        precision = np.dtype(dtype)
-        if precision not in (np.float32, np.float64):
-            raise ValueError(f"dtype must be float32 or float64; got {precision}")
+        precision = sampling_dtype(n_bags, positive_fraction, pad_to, dtype)
         n_positive = int(np.floor(n_bags * positive_fraction + 0.5))
         split = "train" if training else "test"
         instances, offsets, labels, kinds = _core.sample_bags(
@@ -560,6 +552,40 @@ def require_unit_vector(direction: tuple[float, ...] | None, n_features: int) ->
         raise ValueError(f"direction must be a unit vector of {n_features} features")
 
 
+def sampling_dtype(
+    n_bags: int, positive_fraction: float, pad_to: int | None, dtype: str | type[np.floating[Any]] | np.dtype[Any]
+) -> np.dtype[Any]:
+    """Refuse arguments of `sample` that are out of range.
+
+    Parameters
+    ----------
+    n_bags : int
+    positive_fraction : float
+    pad_to : int or None
+    dtype : {"float32", "float64"}
+
+    Returns
+    -------
+    numpy.dtype
+        The one that was asked for.
+
+    Raises
+    ------
+    ValueError
+        When one of them is out of range.
+    """
+    if not is_integer(n_bags) or not 1 <= n_bags <= MOST:
+        raise ValueError(f"n_bags must be a positive integer up to 2**31; got {n_bags!r}")
+    if not 0 <= positive_fraction <= 1:
+        raise ValueError(f"positive_fraction must lie in [0, 1]; got {positive_fraction}")
+    if pad_to is not None and (not is_integer(pad_to) or not 1 <= pad_to <= MOST):
+        raise ValueError(f"pad_to must be a positive integer up to 2**31; got {pad_to!r}")
+    precision = np.dtype(dtype)
+    if precision not in (np.float32, np.float64):
+        raise ValueError(f"dtype must be float32 or float64; got {precision}")
+    return precision
+
+
 def one_of(name: str, value: str, known: Sequence[str]) -> None:
     """Refuse an option that is not among the known ones.
 
@@ -579,5 +605,15 @@ def one_of(name: str, value: str, known: Sequence[str]) -> None:
         raise ValueError(f"{name} must be one of {', '.join(known)}; got {value!r}")
 
 
-def _is_integer(value: object) -> bool:
+def is_integer(value: object) -> bool:
+    """Whether a value is an integer and no truth value.
+
+    Parameters
+    ----------
+    value : object
+
+    Returns
+    -------
+    bool
+    """
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)

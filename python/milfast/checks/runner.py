@@ -124,7 +124,7 @@ def check_model(
     n_runs : int
         Independent runs. With one run an interval holds for that fit alone; a claim about a model needs at least five.
     until_decided : bool
-        Whether to add runs, beyond `n_runs`, until every verdict is a pass or a fail or next to nothing keeps it open.
+        Whether to add runs, whatever `n_runs` says, until every verdict is a pass or a fail or hardly kept open.
         The verdicts are looked at after 5, 8, 12, 18, 27, ... runs, and each look gets an equal share of the error, so
         that looking often does not make wrong verdicts more likely than `level` says.
     max_runs : int
@@ -240,7 +240,7 @@ def plan(
         if check in served:
             raise ValueError(f"check {check!r} ({spelling}) is asked for twice: give each recipe a name of its own")
         served.append(check)
-    if not fits:
+    if not fits or not recipe:
         raise ValueError("checks and recipe must name at least one check and one recipe")
     subjects = [Subject.of(model) for model in models]
     seed = root_seed(random_state)
@@ -327,10 +327,9 @@ def run_job(job: Job) -> list[Run]:
             test_scores = (fitted_to(1 - train_labels, 4) if about.swapped else score)(test)
             found[job.task] = _shifted(job, test, test_labels, test_scores, about.swapped)
         if laws := [check for check in job.checks if check != job.task]:
-            # evenly over the sample, whose bags may be ordered by class
-            few = fresh[:: -(-len(fresh) // LAW_BAGS)]
-            few_scores = fresh_scores[:: -(-len(fresh) // LAW_BAGS)]
-            assert few.labels is not None
+            # of both classes: negative bags may come first
+            chosen = np.concatenate([np.flatnonzero(fresh_labels == label)[: LAW_BAGS // 2] for label in (0, 1)])
+            few, few_scores = fresh[chosen], fresh_scores[chosen]
             cut = best_cut(fresh_scores, fresh_labels)
             for law in laws:
                 generator = np.random.Generator(np.random.PCG64(seed_sequence(seed(5), zlib.crc32(law.encode()))))
@@ -342,7 +341,7 @@ def run_job(job: Job) -> list[Run]:
                     "worst_auc": None,
                     "oracle_auc": None,
                     "size_auc": None,
-                    "size_correlation": _size_correlation(few_scores, few.sizes, few.labels),
+                    "size_correlation": _size_correlation(few_scores, few.sizes, fresh_labels[chosen]),
                 }
     seconds = time.perf_counter() - start
     return [

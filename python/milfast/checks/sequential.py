@@ -48,10 +48,10 @@ def schedule(max_runs: int) -> list[int]:
     [5, 8, 12, 18, 27, 40]
     """
     looks: list[int] = []
-    runs = float(FIRST)
-    while round(runs) < max_runs:
-        looks.append(round(runs))
-        runs *= GROWTH
+    runs = FIRST
+    while runs < max_runs:
+        looks.append(runs)
+        runs = round(runs * GROWTH)
     return [*looks, max_runs]
 
 

@@ -209,6 +209,8 @@ class CheckResult:
         How many runs in all, or test bags, would settle an open verdict if the figures stay as they are.
     looks : int
         How often the verdict could have been looked at before it was taken; the intervals are wider for it.
+    level : float
+        Level of the intervals.
     n_train, n_test, n_runs : int
         Bags per run, and runs.
     seed : int
@@ -288,14 +290,19 @@ class CheckResult:
             worst, bar = None if stratum is None else sorts[stratum], ALLOWED
             decisive = list(sorts.values())
             better = max((p.p_below(bar) for p in decisive), default=1.0)
-            worse = len(decisive) * min((p.p_above(bar) for p in decisive), default=1.0)
+            worse = max(len(decisive), 1) * min((p.p_above(bar) for p in decisive), default=1.0)
         verdict = judge(learned, better, worse, tail=tail)
         p_value = {"pass": max(learned, better), "fail": max(learned, worse)}.get(verdict, 1.0)
-        open_to = None  # what a longer study would settle: the quantity, and the value it must leave behind
-        if verdict == "not-learned":
-            open_to = fresh, 0.5
+        open_to = None  # what a longer study would settle: the quantity, the value it must leave behind, and the error
+        if verdict == "not-learned" and fresh.mean > 0.5:
+            open_to = fresh, 0.5, tail
         elif verdict == "inconclusive" and decisive:
-            open_to = min(decisive, key=lambda p: abs(p.mean - bar) / p.deviation), bar
+            # one quantity on the wrong side is enough for a fail, which is why each has a share of the error there
+            wrong = [p for p in decisive if (p.mean < bar if test is not None else p.mean > bar)]
+            if wrong:
+                open_to = max(wrong, key=lambda p: p.distance(bar)), bar, tail / len(decisive)
+            else:
+                open_to = min(decisive, key=lambda p: p.distance(bar)), bar, tail
         result = cls(
             model=first.model,
             check=first.check,
@@ -329,7 +336,7 @@ class CheckResult:
             seconds=sum(r.seconds for r in runs),
             runs=tuple(runs),
         )
-        needs = _needs(result, open_to, tail)
+        needs = _needs(result, open_to)
         flags = _flags(result, about)
         return result.with_(flags=flags, **needs).with_(reason=_reason(result.with_(flags=flags, **needs), about))
 
@@ -449,12 +456,12 @@ class CheckResult:
         )
 
 
-def _needs(result: CheckResult, open_to: tuple[Pooled, float] | None, tail: float) -> dict[str, int | None]:
+def _needs(result: CheckResult, open_to: tuple[Pooled, float, float] | None) -> dict[str, int | None]:
     """How many runs, or test bags for a single fit, would settle an open verdict."""
     if open_to is None or not open_to[0].defined:
         return {}
-    pooled, value = open_to
-    if result.n_runs > 1:
+    pooled, value, tail = open_to
+    if result.n_runs > 1 or (result.verdict == "inconclusive" and result.test_auc is None):  # laws have bags enough
         runs = pooled.runs_to_reach(value, tail)
         return {"needed_runs": None if runs is None else max(runs, result.n_runs + 1, ENOUGH_RUNS)}
     interval = pooled.interval(1 - 2 * tail)
