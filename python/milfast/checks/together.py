@@ -16,7 +16,8 @@ def read_together(results: Sequence[CheckResult]) -> list[CheckResult]:
     A table of many verdicts holds wrong ones by chance alone. Holm's correction (Holm 1979, Scand. J. Stat. 6) gives
     each verdict the p-value with which it can be read among the others: where `p_holm` is below (1 - level) / 2, all
     such verdicts of the table are right at once, but for that error. And a model that fails presence fails every MIL
-    hypothesis, so its passes of other checks under the same recipe carry the flag ``presence-failed``.
+    hypothesis, so its passes of other checks with the same recipe and numbers of bags carry the flag
+    ``presence-failed``.
 
     Parameters
     ----------
@@ -33,11 +34,15 @@ def read_together(results: Sequence[CheckResult]) -> list[CheckResult]:
     for rank, index in enumerate(ranked):
         largest = max(largest, min(1.0, (len(results) - rank) * results[index].p_value))
         corrected[index] = largest
-    failed = {(r.model, r.recipe) for r in results if r.check == "presence" and r.verdict == "fail"}
+
+    def setting(result: CheckResult) -> tuple[object, ...]:
+        return result.model, result.recipe, result.n_train, result.n_test
+
+    failed = {setting(result) for result in results if result.check == "presence" and result.verdict == "fail"}
     read = []
     for result, p_holm in zip(results, corrected, strict=True):
         changes: dict[str, Any] = {"p_holm": p_holm}
-        if result.verdict == "pass" and result.assumption == "threshold" and (result.model, result.recipe) in failed:
+        if result.verdict == "pass" and result.assumption == "threshold" and setting(result) in failed:
             flags = tuple(dict.fromkeys((*result.flags, "presence-failed")))
             reason = result.reason.removesuffix(f"; {result.caveat}" if result.caveat else "")
             reason += "; but the model fails presence, and with it every MIL hypothesis"
