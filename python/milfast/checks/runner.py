@@ -130,9 +130,9 @@ def check_model(
     max_runs : int
         Where to stop adding runs.
     level : float
-        Level of the intervals. Each bound of a verdict is one-sided and errs about (1 - level) / 2 of the time where
-        the AUCs of runs are about normal; rare outliers among the runs, or scores with few distinct values, can make it
-        more.
+        Level of the intervals. Each bound of a verdict is one-sided and errs at most about (1 - level) / 2 of the time
+        where the AUCs of runs are about normal; rare outliers among the runs can make it more. docs/verdicts.md has the
+        figures.
     n_features : int
         Number of features of the checks' bags.
     pad_to : int, optional
