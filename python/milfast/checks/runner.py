@@ -130,9 +130,9 @@ def check_model(
     max_runs : int
         Where to stop adding runs.
     level : float
-        Level of the intervals. Each bound of a verdict is one-sided and errs about (1 - level) / 2 of the time where
-        the AUCs of runs are about normal; rare outliers among the runs, or scores with few distinct values, can make it
-        more.
+        Level of the intervals. Each bound of a verdict is one-sided and errs at most about (1 - level) / 2 of the time
+        where the AUCs of runs are about normal; rare outliers among the runs can make it more. docs/verdicts.md has the
+        figures.
     n_features : int
         Number of features of the checks' bags.
     pad_to : int, optional
@@ -366,23 +366,10 @@ def run_job(job: Job) -> list[Run]:
 
 def _shifted(job: Job, bags: Bags, labels: NDArray[np.int64], scores: NDArray[Any], swapped: bool) -> dict[str, Any]:
     """What the shifted bags say, all together and by the sort of the negative ones."""
-    sorts = job.recipe.strata(bags)
-    if any(np.count_nonzero(members) < FEWEST_OF_A_SORT for members in sorts.values()):
-        sorts = {}
-
-    def against(members: NDArray[np.bool_]) -> Estimate:
-        return Estimate.of_scores(scores[members], labels[members])
-
-    worst = worst_auc = None
-    if sorts:
-        half = np.zeros(len(bags), dtype=bool)
-        for members in (*sorts.values(), labels == 1):
-            half[np.flatnonzero(members)[::2]] = True
-        worst = min(sorts, key=lambda name: against(half & (sorts[name] | (labels == 1))).value)
-        worst_auc = against(~half & (sorts[worst] | (labels == 1)))
+    strata, worst, worst_auc = by_sort(scores, labels, job.recipe.strata(bags))
     return {
         "test": Estimate.of_scores(scores, labels),
-        "strata": {name: against(members | (labels == 1)) for name, members in sorts.items()},
+        "strata": strata,
         "worst": worst,
         "worst_auc": worst_auc,
         # what a score that respects the assumption reaches on swapped labels is no single figure
@@ -390,6 +377,40 @@ def _shifted(job: Job, bags: Bags, labels: NDArray[np.int64], scores: NDArray[An
         "size_auc": _core.auc(bags.sizes, labels),
         "size_correlation": _size_correlation(scores, bags.sizes, labels),
     }
+
+
+def by_sort(
+    scores: NDArray[Any], labels: NDArray[np.int64], sorts: dict[str, NDArray[np.bool_]]
+) -> tuple[dict[str, Estimate], str | None, Estimate | None]:
+    """How well each sort of negative bags is told from the positive ones.
+
+    Parameters
+    ----------
+    scores : ndarray, shape (n_bags,)
+    labels : ndarray of int, shape (n_bags,)
+    sorts : dict of str to ndarray of bool
+        Which bags are negative ones of that sort.
+
+    Returns
+    -------
+    strata : dict of str to Estimate
+    worst : str or None
+        The sort with the lowest AUC on one half of the bags.
+    worst_auc : Estimate or None
+        Its AUC on the other half. All are empty where a sort has too few bags.
+    """
+    if not sorts or any(np.count_nonzero(members) < FEWEST_OF_A_SORT for members in sorts.values()):
+        return {}, None, None
+
+    def against(members: NDArray[np.bool_]) -> Estimate:
+        return Estimate.of_scores(scores[members], labels[members])
+
+    half = np.zeros(len(labels), dtype=bool)
+    for members in (*sorts.values(), labels == 1):
+        half[np.flatnonzero(members)[::2]] = True
+    worst = min(sorts, key=lambda name: against(half & (sorts[name] | (labels == 1))).value)
+    worst_auc = against(~half & (sorts[worst] | (labels == 1)))
+    return {name: against(members | (labels == 1)) for name, members in sorts.items()}, worst, worst_auc
 
 
 def _size_correlation(scores: NDArray[Any], sizes: NDArray[np.int64], labels: NDArray[np.int64]) -> float:
