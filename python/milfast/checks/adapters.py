@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import importlib
 import inspect
 import json
 import sys
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -101,6 +103,20 @@ class Subject:
             prototype,
             _claims(prototype),
         )
+
+    @property
+    def source(self) -> str | None:
+        """Hash of the file in which a model of one's own is written, so that a study knows when it has changed.
+
+        None for registered models, which have the version of milfast, and where there is no file.
+        """
+        if self.reference is None or ":" not in self.reference:
+            return None
+        try:
+            path = inspect.getsourcefile(inspect.unwrap(type(self.prototype)))
+            return None if path is None else hashlib.sha256(Path(path).read_bytes()).hexdigest()
+        except (TypeError, OSError):
+            return None
 
     def parameters(self) -> dict[str, Any]:
         """Parameters that JSON can hold: they tell models apart in a study.

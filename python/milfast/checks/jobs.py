@@ -35,6 +35,7 @@ def describe(job: Job) -> dict[str, Any]:
     return {
         "model": job.subject.reference,
         "parameters": job.subject.parameters(),
+        "source": job.subject.source,
         "check": job.task,
         "spelling": job.spelling,
         "recipe": job.recipe.to_dict(),

@@ -96,6 +96,7 @@ class ModelCheck:
         """
         import pytest
 
+        __tracebackhide__ = True  # what failed is the model, and pytest would show this function instead
         result = self.fits.result(self.name, model)
         if result.verdict != "pass":
             codes = ", ".join([result.code, VERDICTS[result.verdict], *(FLAGS[flag] for flag in result.flags)])
