@@ -79,7 +79,8 @@ class Subject:
             When the model needs torch and torch is missing.
         """
         if isinstance(model, str) and ":" in model:
-            return replace(cls.of(_imported(model)), reference=model)
+            with at(f"while loading {model}"):
+                return replace(cls.of(_imported(model)), reference=model)
         if isinstance(model, str):
             kind = models.get(model)
             made = kind(**(getattr(kind, "tested", {}) if tested else {}))
@@ -88,7 +89,8 @@ class Subject:
         _refuse_module(model)
         if isinstance(model, type) or (not hasattr(model, "fit") and callable(model)):
             try:
-                prototype = model()
+                with at(f"while making {getattr(model, '__name__', model)}"):
+                    prototype = model()
             except TypeError as error:
                 raise TypeError(
                     f"{getattr(model, '__name__', model)} could not be made without arguments ({error}): "
@@ -119,7 +121,10 @@ class Subject:
             return None
 
     def parameters(self) -> dict[str, Any]:
-        """Parameters that JSON can hold: they tell models apart in a study.
+        """Parameters as plain values: they tell models apart in a study.
+
+        What is no plain value, such as an estimator within an estimator, is named by its type; its own parameters are
+        listed beside it by scikit-learn's rules.
 
         Returns
         -------
@@ -128,11 +133,14 @@ class Subject:
         if not hasattr(self.prototype, "get_params"):
             return {}
         plain = {}
-        for name, value in self.prototype.get_params().items():
+        for name, given in self.prototype.get_params().items():
+            value = given.item() if isinstance(given, np.generic) else given
             try:
                 json.dumps(value, allow_nan=False)
             except (TypeError, ValueError):
-                continue
+                value = (
+                    repr(value) if isinstance(value, float) else f"{type(value).__module__}.{type(value).__qualname__}"
+                )
             plain[name] = value
         return plain
 

@@ -118,7 +118,7 @@ class Check:
                 one_of("recipe", spelling, SPELLINGS)
         if len(self.spellings) == 1 or "all" in asked:
             return list(self.spellings)
-        return list(asked)
+        return list(dict.fromkeys(asked))
 
     @property
     def about(self) -> About:
@@ -241,7 +241,7 @@ def expand(asked: Sequence[Any]) -> list[Any]:
             check = coded.get(check, check)
         group = isinstance(check, str) and check in ("all", *GROUPS)
         members = names(None if check == "all" else check) if group else [check]
-        checks += [member for member in members if not (group and member in checks)]
+        checks += [member for member in members if not (isinstance(member, str) and member in checks)]
     return checks
 
 

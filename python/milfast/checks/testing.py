@@ -45,6 +45,7 @@ class Fits:
     recipe: str
     options: Mapping[str, Any]
     results: dict[str, CheckResult] | None = None
+    model: Any = None
 
     def result(self, name: str, model: Any) -> CheckResult:
         """Result of one of the checks.
@@ -58,8 +59,9 @@ class Fits:
         -------
         CheckResult
         """
-        if self.results is None:
+        if self.results is None or self.model is not model:
             options = {"scale": os.environ.get(SCALE_VARIABLE, "fast"), **self.options}
+            self.model = model
             self.results = {r.check: r for r in check_model(model, checks=self.checks, recipe=self.recipe, **options)}
         return self.results[name]
 
@@ -180,6 +182,8 @@ def parametrize_with_checks(
                     marks.append(pytest.mark.xfail(reason=reason, strict=True, raises=AssertionError))
                 identity = f"{name}-{title}" if spelling == "own" else f"{name}-{title}-{spelling}"
                 cases.append(pytest.param(model, ModelCheck(title, fits), id=identity, marks=marks))
+    if not cases:
+        raise ValueError("models, checks and recipe must name at least one model, one check and one recipe")
     known = sorted(name for name, _ in subjects)
     names = sorted(check.name if isinstance(check, BagRecipe) else check for check in checks)
     for name, reasons in expected.items():
