@@ -182,7 +182,7 @@ def parametrize_with_checks(
                     marks.append(pytest.mark.xfail(reason=reason, strict=True, raises=AssertionError))
                 identity = f"{name}-{title}" if spelling == "own" else f"{name}-{title}-{spelling}"
                 cases.append(pytest.param(model, ModelCheck(title, fits), id=identity, marks=marks))
-    if not cases:
+    if not cases or not asked:
         raise ValueError("models, checks and recipe must name at least one model, one check and one recipe")
     known = sorted(name for name, _ in subjects)
     names = sorted(check.name if isinstance(check, BagRecipe) else check for check in checks)
