@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 import milfast as mf
+import milfast.study
 from milfast import cli, models
 from milfast.checks import runner
 
@@ -57,6 +58,10 @@ class Quitter(Broken):
     def fit(self, bags):
         raise SystemExit(0)
 
+class QuitsEarly(Broken):
+    def __init__(self):
+        raise SystemExit(0)
+
 class Chatty(NoPoison):
     name = "[/nope]"
     def fit(self, bags):
@@ -86,6 +91,11 @@ class Slow(NoPoison):
 '''
 
 SMALL = ["--checks", "presence", "--test", "400", "--runs", "1", "--jobs", "1"]
+
+
+@pytest.fixture(autouse=True)
+def usual_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
 
 
 @pytest.fixture
@@ -180,6 +190,11 @@ def test_options_reach_the_checks(rules: Path, capsys: pytest.CaptureFixture[str
         (["check", "rules_for_cli:Broken", *SMALL], "out of coffee (while checking Broken on presence (paper), run 1)"),
         (["check", "NSK", "--out", "absent/s.db"], "cannot be written"),
         (["check", "NSK", "--out", "s.db", "--backend", "dask"], "needs scheduler="),
+        (["check", "NSK", "--backend", "dask"], "say with --out in which file"),
+        (["evaluate", "NSK", "--data", "musk1", "--backend", "dask"], "say with --out in which file"),
+        (["check", "NSK", "--scheduler", "tcp://a:1"], "--scheduler is the address of a Dask cluster: add --backend"),
+        (["check", "NSK", "--scheduler", "tcp://a:1", "--out", "s.db"], "add --backend dask"),
+        (["check", "NSK", "--runs", "5", "--until-decided"], "leave one of them out, or say with --max-runs"),
         (["show", "absent.db"], "there is no study absent.db"),
         (["show", "rules_for_cli.py"], "not a study"),
         (["merge", "absent.db", "--out", "s.db"], "there is no study absent.db"),
@@ -197,6 +212,18 @@ def test_wrong_use_exits_with_2_and_says_the_way_out(
     assert message in captured.err
     assert "Traceback" not in captured.err
     assert captured.out == ""
+
+
+def test_a_model_that_ends_the_program_before_it_is_fitted_is_an_error(
+    rules: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (rules / "ends_at_import.py").write_text("import sys\nsys.exit(0)\n")
+    for model in ("ends_at_import:Model", "rules_for_cli:QuitsEarly"):
+        for more in ([], ["--out", "s.db"], ["--traceback"]):
+            assert cli.main(["check", model, *SMALL, *more]) == 2
+            captured = capsys.readouterr()
+            assert "the model ended the program: sys.exit(0)" in captured.err
+            assert ("Traceback" in captured.err) == (more == ["--traceback"])
 
 
 @pytest.mark.parametrize("n_jobs", ["1", "2"])
@@ -233,11 +260,59 @@ def test_a_narrow_terminal_loses_the_least_needed_columns_and_no_figure(
 ) -> None:
     monkeypatch.setattr(cli, "WIDE", 80)
     cli.main(["check", "rules_for_cli:NoPoison", *SMALL])
-    table = capsys.readouterr().out.split("training bags")[0]
+    table, line, _ = capsys.readouterr().out.partition("left out for the width: ")
+    assert line
     for whole in ("fresh AUC", "shifted AUC", "verdict", "NoPoison", "0.000 [0.000, 0.019]"):
         assert whole in table
     assert "paper's rule" not in table
     assert max(map(len, table.splitlines())) <= 80
+
+
+def test_columns_go_in_order_and_are_named_and_the_legend_goes_with_them(
+    rules: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = ["check", "rules_for_cli:NoPoison", *SMALL, "--checks", "presence", "threshold-poison"]
+    legends = {"paper's rule": "paper's rule: fail when", "oracle": "oracle: AUC", "size only": "size only: AUC"}
+    legends["worst sort"] = "worst sort: AUC against"
+    order = ["recipe", "paper's rule", "train AUC", "size only", "oracle", "worst sort", "flags"]
+    lost: list[int] = []
+    for recipes in (["paper"], ["paper", "strict"]):
+        for width in (80, 90, 100, 110, 120, 130, 140, 200):
+            monkeypatch.setenv("COLUMNS", str(width))
+            assert cli.main([*command, "--recipe", *recipes]) == 1
+            shown = capsys.readouterr().out
+            head, text = shown.lstrip("\n").split("\n")[0], " ".join(shown.split())
+            assert max(map(len, shown.splitlines())) <= width
+            goes = order if len(recipes) == 1 else order[1:]
+            gone = [title for title in order if title not in head]
+            assert gone == goes[: len(gone)]
+            said = text.partition("left out for the width: ")[2].partition("; --format markdown has every column")[0]
+            assert sorted(filter(None, said.split(", "))) == sorted(gone)
+            assert all((legend in text) == (title not in gone) for title, legend in legends.items())
+            lost.append(len(gone))
+    assert lost[7] == lost[15] == 0
+    assert len(set(lost)) > 3
+
+
+def test_flags_that_are_said_in_words_are_no_column(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["check", "rules_for_cli:Oracle", *SMALL[:2], "--test", "4000", "--jobs", "1", "--recipe", "strict"]
+    for runs, words in (("1", "all this is conditional on this fit"), ("2", "all this is from 2 runs")):
+        assert cli.main([*command, "--runs", runs]) == 0
+        shown = capsys.readouterr().out
+        assert words in shown
+        assert not {"flags", "one-fit", "few-runs"} & set(shown.split())
+        cli.main([*command, "--runs", runs, "--format", "markdown"])
+        assert {"one-fit", "few-runs"} & set(capsys.readouterr().out.split())
+
+
+def test_a_table_of_nothing_says_so(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for form, printed in (("table", "nothing to show"), ("json", "[]")):
+        command = ["check", "rules_for_cli:Broken", *SMALL, "--runs", "3", "--out", f"{form}.db", "--format", form]
+        assert cli.main(command) == 2
+        captured = capsys.readouterr()
+        assert captured.out.strip() == printed
+        assert captured.err.count("failed: ") == captured.err.count("out of coffee") == 1
+        assert "run 1 (and 2 more like this)" in captured.err
 
 
 def test_no_verb_prints_the_help(capsys: pytest.CaptureFixture[str]) -> None:
@@ -279,7 +354,18 @@ def test_ctrl_c_exits_with_130(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
 
     monkeypatch.setattr(runner, "results", interrupted)
     assert cli.main(["check", "NSK"]) == 130
-    assert "interrupted" in capsys.readouterr().err
+    assert capsys.readouterr().err == "milfast: interrupted\n"
+
+
+def test_ctrl_c_in_a_study_says_how_to_go_on(
+    rules: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(milfast.study.Study, "run", interrupted)
+    assert cli.main(["check", "NSK", *SMALL, "--out", "s.db"]) == 130
+    assert "interrupted; what was done is kept in s.db: the same command goes on" in capsys.readouterr().err
 
 
 def test_a_group_leaves_out_what_cannot_run_here(
@@ -389,6 +475,7 @@ def test_below_a_table_stands_what_its_columns_mean_and_why_a_check_was_not_pass
     shown = " ".join(capsys.readouterr().out.split())
     for text in (
         "training bags: 20 (Sets, NoPoison).",
+        "4 verdicts: 1 pass, 2 fail (1 outside the model's claim), 1 not-learned ",
         "95 % intervals, which hold for one fit.",
         "MIL001 fail: NoPoison on presence (strict): learned instead: that a bag lacks the poison",
         "MIL003 fail: Sets on false-frequency (strict): learned instead: how often concept instances occur",
@@ -405,6 +492,39 @@ def test_below_a_table_stands_what_its_columns_mean_and_why_a_check_was_not_pass
     assert "docs/checks.md" not in shown
     cli.main(["check", *command, "--runs", "1", "--format", "markdown"])
     assert "training bags" not in capsys.readouterr().out
+
+
+def test_the_brackets_tell_their_level_and_the_verdicts_their_bar(
+    rules: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["check", "rules_for_cli:Sets", *QUICK, "--exit-zero", "--checks"]
+
+    def said(*more: str) -> str:
+        cli.main([*command, *more])
+        return " ".join(capsys.readouterr().out.split())
+
+    sequential = said("presence", "--until-decided", "--max-runs", "40")
+    assert "99.2 % intervals (looked at up to 6 times, so that verdicts keep 95 %) over 5 runs." in sequential
+    bars = said("presence", "label-swap", "correlated", "--runs", "1")
+    assert "as shifted lies above or below 0.5 (0.45 for label-swap, 0.55 for correlated)." in bars
+    assert "as shifted lies above or below 0.45 for label-swap." in said("label-swap", "--runs", "1")
+    assert "then pass or fail as law broken lies below or above 0.01." in said("permutation", "--runs", "1")
+
+
+def test_different_numbers_of_runs_are_named_once(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for runs, train, said in (
+        ("2", "20", "all this is from 2 runs, and it takes 5"),
+        ("1", "22", "all this is from 1 or 2 runs, and it takes 5"),
+        ("5", "24", "some of this is from 1 or 2 runs, and it takes 5"),
+    ):
+        command = ["check", "rules_for_cli:Sets", *QUICK, "--checks", "presence", "--exit-zero", "--out", "s.db"]
+        cli.main([*command, "--train", train, "--runs", runs])
+        capsys.readouterr()
+        cli.main(["show", "s.db"])
+        shown = " ".join(capsys.readouterr().out.split())
+        assert said in shown
+        assert shown.count("this is") == 1
+    assert "training bags: 20 (Sets), 22 (Sets), 24 (Sets)." in shown
 
 
 def test_verdicts_that_do_not_stand_among_all_are_named(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -479,8 +599,19 @@ def test_a_study_resumes_shows_and_merges(rules: Path, capsys: pytest.CaptureFix
     cli.main([*command, "--out", "b.db", "--seed", "1"])
     assert cli.main(["merge", "a.db", "b.db", "--out", "all.db"]) == 0
     assert "4 done" in capsys.readouterr().out
-    assert len(shown("show", "all.db")) == 4
-    assert {row["seed"] for row in shown("show", "all.db", "--model", "NSK")} == {0, 1}
+    # runs that differ in nothing but their seed are runs of one result
+    assert [(row["model"], row["n_runs"]) for row in shown("show", "all.db")] == [("NoPoison", 2), ("NSK", 2)]
+    assert [row["model"] for row in shown("show", "all.db", "--model", "NSK")] == ["NSK"]
+    assert len(shown("show", "all.db", "--model", "NSK", "NoPoison", "--verdict", "fail", "pass")) >= 1
+    assert len(shown("show", "all.db", "--check", "MIL001")) == 2
+    for what, name, known in (("model", "nsk", "NoPoison, NSK"), ("check", "correlated", "presence")):
+        assert cli.main(["show", "all.db", f"--{what}", name]) == 2
+        captured = capsys.readouterr()
+        assert captured.out == ""
+        assert f"no result of {what} {name!r}; there are {known}" in captured.err
+    with pytest.raises(SystemExit):
+        cli.main(["show", "all.db", "--verdict", "passed"])
+    assert "invalid choice: 'passed'" in capsys.readouterr().err
     assert shown("show", "a.db", "--verdict", "fail") == shown("show", "a.db", "--check", "presence")
     cli.main(["show", "a.db", "--verdict", "pass"])
     assert "no result to show" in capsys.readouterr().err
@@ -708,6 +839,60 @@ def test_audit_without_a_fraction_checks_nothing_and_says_so(
     assert "add the positive fraction" in out
 
 
+def test_a_fraction_can_be_written_as_one_and_a_bad_one_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = write(tmp_path / "t.csv", "acc,auc\n0.90,0.10\n")
+    cli.main(["audit", file, "--positive-fraction", "49/129", "--format", "json"])
+    [row] = rows_of(capsys)
+    share = 49 / 129
+    assert row["auc_low"] == pytest.approx((0.895 - (1 - share)) / share, abs=1e-12)
+    assert "positive fraction 49/129" in row["reason"]
+    for bad, message in (
+        ("49/0", "--positive-fraction: '49/0' is no fraction"),
+        ("a/b", "--positive-fraction: 'a/b' is no fraction"),
+        ("129/49", "--positive-fraction: 129/49 is above 1"),
+        ("0", "--positive-fraction must lie strictly between 0 and 1"),
+        ("half", "--positive-fraction: 'half' is not a number"),
+    ):
+        assert cli.main(["audit", file, "--positive-fraction", bad]) == 2
+        error = capsys.readouterr().err
+        assert message in error
+        assert "t.csv" not in error
+    assert cli.main(["audit", file, "--decimals", "13"]) == 2
+    assert capsys.readouterr().err.startswith("milfast: error: --decimals must lie between")
+
+
+def test_limits_in_the_table_are_those_of_the_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = write(
+        tmp_path / "t.csv", "model,acc,auc,n_pos,n_neg\na,0.9,0.95,49,80\nb,0.91,0.3001,49,80\nc,0.1,0.9,49,80\n"
+    )
+    assert cli.main(["audit", file, "--format", "json"]) == 1
+    rows = rows_of(capsys)
+    assert cli.main(["audit", file, "--format", "markdown"]) == 1
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in capsys.readouterr().out.splitlines()]
+    checked = 0
+    for row, cells in zip(rows, lines[2:], strict=True):
+        least, most, reason = cells[2], cells[3], cells[5]
+        assert float(least) <= row["auc_low"] < float(least) + 10 ** -row["decimals"]
+        assert float(most) - 10 ** -row["decimals"] < row["auc_high"] <= float(most)
+        assert len(least) == len(most) == 2 + row["decimals"]
+        for limit, words in ((least, ("below", "may be")), (most, ("above", " to"))):
+            checked += any(f"{word} {limit}" in reason for word in words)
+    assert checked == 4  # both of the possible one, one of each impossible one
+
+
+def test_audit_leaves_out_what_is_no_value(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "model,acc,std_acc,auc,std_auc,rank_auc,,\n"
+    text += "a,0.90,12.5,0.95,3.1,2,,\nb,0.90,1,0.95,1,7,,note\nc,0.90,1,0.95,1,1\n"
+    assert cli.main(["audit", write(tmp_path / "t.csv", text), "--format", "json"]) == 0
+    assert [(row["name"], row["prefix"], row["auc"]) for row in rows_of(capsys)] == [
+        ("a", "", 0.95),
+        ("b", "", 0.95),
+        ("c", "", 0.95),
+    ]
+
+
 def test_audit_options_reach_the_arithmetic(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = write(tmp_path / "t.csv", "acc,auc,n_pos,n_neg\n1,0.9,50,50\n")
     assert cli.main(["audit", file]) == 0
@@ -724,6 +909,9 @@ def test_audit_options_reach_the_arithmetic(tmp_path: Path, capsys: pytest.Captu
         ("acc,auc\n99.1,0.9\n", "bad.csv: row 1, column 'acc': 99.1 is above 1: divide by 100, or write 99.1%"),
         ("acc,auc\n0.9\n", "line 2: 1 cells where the header has 2"),
         ("acc,auc\n0,9,0.9\n", "line 2: 3 cells where the header has 2"),
+        ("acc,auc,\n0,9,0.9,1\n", "line 2: 4 cells where the header has 3"),
+        ("acc,,auc,\n0.9,1,0.9,\n0.9\n", "line 3: 1 cells where the header has 4"),
+        (",,\n1,2,3\n", "has a header without a name"),
         ("acc;auc\n0.9;0.9\n", "must be separated by commas"),
         ("acc,acc,auc\n0.9,0.9,0.9\n", "has 2 columns 'acc'"),
         ("acc,auc\n", "has a header but no rows"),

@@ -421,6 +421,43 @@ def test_an_audit_prints_and_goes_to_json() -> None:
     assert audit([]) == []
 
 
+@pytest.mark.parametrize("word", ["std", "SD", "se", "ci", "rank"])
+def test_spreads_and_ranks_are_no_figures(word: str) -> None:
+    row = {f"{word}_acc": "12.5", "model": "a", "acc": "0.9", f"test_{word}_auc": "±3", f"{word} AUC": 40, "auc": "0.5"}
+    [result] = audit([row])
+    assert (result.name, result.prefix, result.auc) == ("a", "", 0.5)
+    with pytest.raises(ValueError, match="no column holds a figure"):
+        audit([{f"{word}_acc": "0.1"}])
+    # only as a word of its own
+    assert audit([{"acc": "0.9", "standard_auc": "0.8"}])[1].prefix == "standard"
+
+
+@pytest.mark.parametrize(("given", "other"), [("n_pos", "n_neg"), ("n_neg", "n_pos")])
+def test_one_count_without_the_other_is_said(given: str, other: str) -> None:
+    row = {"acc": "0.9", "auc": "0.5", given: "50"}
+    said = f"{given} stands without {other}"
+    assert said in audit([row])[0].reason
+    assert said in audit([{**row, other: "-"}])[0].reason
+    assert said not in audit([{**row, other: "50"}])[0].reason
+    assert said not in audit([row], positive_fraction=0.5)[0].reason
+
+
+@given(st.integers(0, 1000), st.fractions(Fraction(1, 100), Fraction(99, 100), max_denominator=500))
+def test_limits_as_text_are_rounded_outwards(thousandths: int, fraction: Fraction) -> None:
+    [result] = audit([{"acc": f"{thousandths / 1000:.3f}", "auc": "0.1234"}], positive_fraction=fraction)
+    assert result.low is not None
+    assert result.high is not None
+    assert result.at_least is not None
+    assert result.at_most is not None
+    assert result.decimals == 5
+    ulp = Decimal("0.00001")
+    assert Decimal(result.at_least) <= Decimal(repr(result.low)) < Decimal(result.at_least) + ulp
+    assert Decimal(result.at_most) - ulp < Decimal(repr(result.high)) <= Decimal(result.at_most)
+    assert len(result.at_least) == len(result.at_most) == 7
+    if result.verdict == "impossible":
+        assert f"below {result.at_least}," in result.reason or f"above {result.at_most}," in result.reason
+
+
 # ---------------------------------------------------------------- messages
 
 

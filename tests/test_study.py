@@ -62,6 +62,19 @@ def fail_on_odd(spec):
     if spec["n"] % 2 and not os.path.exists(spec["mended"]):
         raise RuntimeError(f"{spec['n']} is odd")
     return {"half": spec["n"] // 2}
+
+class Wide:
+    def fit(self, bags):
+        return self
+    def decision_function(self, bags):
+        return [float(bag.max()) for bag in bags]
+
+class Deadly(Wide):
+    def fit(self, bags):
+        os._exit(3)
+
+def quit(spec):
+    raise SystemExit(0)
 """
     )
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -195,6 +208,45 @@ def test_a_job_that_raises_takes_no_other_along_and_is_tried_again(path: Path, t
         (tmp_path / "mended").touch()
         assert study.run(ids, n_jobs=1)["done"] == 6
         assert all(r.error is None for r in study.records(ids))
+
+
+def test_a_job_that_ends_the_program_is_a_failed_job(path: Path, functions: str) -> None:
+    with Study(path) as study:
+        study.add(f"{functions}:quit", [{"n": 1}])
+        assert study.run(n_jobs=1)["failed"] == 1
+        assert (study.records()[0].error or "").endswith("the job ended the program: sys.exit(0)")
+
+
+def test_a_model_that_kills_its_workers_loses_its_own_jobs_alone(path: Path, functions: str) -> None:
+    jobs = runner.plan(
+        [f"{functions}:Deadly", f"{functions}:Wide"],
+        checks="presence",
+        recipe="strict",
+        scale="fast",
+        n_train=10,
+        n_test=20,
+        n_runs=3,
+        level=0.95,
+        n_features=4,
+        pad_to=None,
+        direction=None,
+        random_state=0,
+    )
+    seen: list[tuple[int, int, str]] = []
+    with Study(path) as study:
+        # those of the culprit are mixed with the others
+        ids = study.add(check_jobs.FUNCTION, [check_jobs.describe(job) for job in sorted(jobs, key=lambda j: j.run)])
+        for again in (False, True):
+            seen.clear()
+            counts = study.run(ids, n_jobs=2, callback=lambda *now: seen.append((now[0], now[1], now[2].state)))
+            assert counts == {"todo": 0, "running": 0, "done": 3, "failed": 3}
+            n = 3 if again else 6
+            assert [(done, total) for done, total, _ in seen] == [(i, n) for i in range(1, n + 1)]
+            for record in study.records(ids):
+                culprit = record.spec["model"].endswith("Deadly")
+                assert record.state == ("failed" if culprit else "done")
+                assert ("a worker process died while this job was under way" in (record.error or "")) == culprit
+                assert (record.result is None) == culprit
 
 
 def test_unknown_ways_to_run_are_refused(path: Path) -> None:

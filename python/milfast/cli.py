@@ -6,21 +6,27 @@ import argparse
 import itertools
 import math
 import os
+import re
+import shutil
 import signal
 import sys
 import threading
+import traceback
 import warnings
 from contextlib import contextmanager, redirect_stdout
+from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any, TextIO
 
 import milfast
 from milfast import csv_files, models
 from milfast.checks import SPELLINGS, catalogue
+from milfast.checks.codes import VERDICTS
+from milfast.checks.verdict import ALLOWED, ENOUGH_RUNS
 from milfast.report import table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Container, Iterator, Sequence
 
     from rich.console import Console
 
@@ -30,13 +36,35 @@ if TYPE_CHECKING:
 #: Characters of a line where the output is no terminal.
 WIDE = 150
 
-LEGEND = """\
-training bags: {trained}.
-fresh: new bags of the training distribution; shifted: bags whose bait was moved; brackets: {level:g} % intervals{runs}.
-oracle: AUC of the true rule, the ceiling; size only: AUC of the number of instances alone; both on the shifted bags.
-worst sort: AUC against the negative shifted bags that are told worst; law broken: share of bags, of the worst sort.
-verdict: not-learned unless fresh lies above 0.5; then pass or fail as shifted and worst sort lie above or below.
-paper's rule: fail when the training AUC is above 0.5 and the shifted AUC below (Raff & Holt 2023)."""
+#: What the columns of a table of verdicts mean, line by line; only what is shown is explained.
+LEGEND = (
+    (
+        ("fresh_auc", "fresh: new bags of the training distribution"),
+        ("test_auc", "shifted: bags whose bait was moved"),
+        ("fresh_auc", "brackets: {brackets}"),
+    ),
+    (
+        ("oracle_auc", "oracle: AUC of the true rule, the ceiling, on the shifted bags"),
+        ("size_auc", "size only: AUC of the number of instances alone, on the shifted bags"),
+    ),
+    (
+        ("worst_auc", "worst sort: AUC against the negative shifted bags that are told worst"),
+        ("broken", "law broken: share of bags, of the worst sort"),
+    ),
+    (("verdict", "verdict: not-learned unless fresh lies above 0.5; then {verdict}"),),
+    (
+        (
+            "paper_verdict",
+            "paper's rule: fail when the training AUC is above 0.5 and the shifted AUC below (Raff & Holt 2023)",
+        ),
+    ),
+)
+
+#: Flags that are said in words below a table.
+SAID_BELOW = ("one-fit", "few-runs")
+
+#: Runs of each check, unless the command says otherwise.
+RUNS = 5
 
 #: Verdicts that are explained below a table, at most.
 EXPLAINED = 30
@@ -68,7 +96,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             status: int = options.run(options)
             sys.stdout.flush()
     except KeyboardInterrupt:
-        print("milfast: interrupted", file=sys.stderr)
+        file = getattr(options, "out", None) if options.run in (_check, _evaluate) else None
+        kept = "" if file is None else f"; what was done is kept in {file}: the same command goes on"
+        print(f"milfast: interrupted{kept}", file=sys.stderr)
         return 130
     except _Terminated as end:
         return 128 + int(end.args[0])
@@ -76,6 +106,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # whoever read the output has gone; without this the interpreter would complain about it at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except SystemExit as stop:
+        # a model's file that ends the program when it is imported must not look like a check that went well
+        if options.traceback:
+            traceback.print_exc()
+        print(f"milfast: error: the model ended the program: sys.exit({stop.code!r})", file=sys.stderr)
+        return 2
     except Exception as error:  # a model may raise anything
         if options.traceback:
             raise
@@ -205,7 +241,7 @@ def _check_parser(verbs: Any) -> None:
     )
     parser.add_argument("--train", type=int, metavar="N", help="number of training bags, whatever the scale")
     parser.add_argument("--test", type=int, default=10_000, metavar="N", help="fresh and shifted bags (default: 10000)")
-    parser.add_argument("--runs", type=int, default=5, help="independent runs of each check (default: 5)")
+    parser.add_argument("--runs", type=int, help=f"independent runs of each check (default: {RUNS})")
     parser.add_argument(
         "--until-decided",
         action="store_true",
@@ -277,7 +313,7 @@ def _audit_parser(verbs: Any) -> None:
     )
     parser.add_argument("file", metavar="TABLE", help="CSV file")
     parser.add_argument(
-        "--positive-fraction", metavar="P", help="fraction of positives, exact, for rows without their own"
+        "--positive-fraction", metavar="P", help="fraction of positives, as 0.38 or 49/129, for rows without their own"
     )
     parser.add_argument(
         "--decimals", type=int, metavar="N", help="decimals that every figure has at least, if zeros were lost"
@@ -295,8 +331,9 @@ def _show_parser(verbs: Any) -> None:
         "examples:\n  milfast show tables.db --format markdown\n  milfast show tables.db --model mi-Net --verdict fail",
     )
     parser.add_argument("file", metavar="STUDY", help="file made with --out")
-    for name, what in (("model", "this model"), ("check", "this check"), ("verdict", "this verdict")):
-        parser.add_argument(f"--{name}", metavar="NAME", help=f"only rows with {what}")
+    parser.add_argument("--model", nargs="+", metavar="NAME", help="only rows of these models")
+    parser.add_argument("--check", nargs="+", metavar="CHECK", help="only rows of these checks; names or codes")
+    parser.add_argument("--verdict", nargs="+", choices=tuple(VERDICTS), help="only rows with these verdicts")
     parser.add_argument("--level", type=float, default=0.95, help="level of the intervals of checks (default: 0.95)")
     _format_argument(parser)
 
@@ -326,6 +363,12 @@ def _check(options: argparse.Namespace) -> int:
     from milfast.checks import jobs as check_jobs
     from milfast.checks import runner, sequential
 
+    _require_study(options)
+    if options.until_decided and options.runs is not None:
+        raise ValueError(
+            "--runs says how many runs there are, --until-decided adds as many as it takes: leave one of them out, or "
+            "say with --max-runs where to stop"
+        )
     jobs = runner.plan(
         _models(options.models),
         checks=options.checks,
@@ -333,7 +376,7 @@ def _check(options: argparse.Namespace) -> int:
         scale=options.scale,
         n_train=options.train,
         n_test=options.test,
-        n_runs=options.runs,
+        n_runs=RUNS if options.runs is None else options.runs,
         level=options.level,
         n_features=options.features,
         pad_to=options.pad_to,
@@ -365,49 +408,125 @@ def _check(options: argparse.Namespace) -> int:
                 return check_jobs.combine(pairs, level=options.level)
 
             results = sequential.until_decided(jobs, perform, combined)
-    _show([result.to_dict() for result in results], table.CHECK_COLUMNS, options.format)
-    if options.format == "table":
-        _explain(results, options.level)
+    _show_checks(results, options.level, options.format)
     if failed:
         return 2
     passed = all(result.verdict == "pass" or result.outside_claim for result in results)
     return 0 if passed or options.exit_zero else 1
 
 
-def _explain(results: Sequence[CheckResult], level: float) -> None:
+def _show_checks(results: Sequence[CheckResult], level: float, form: table.Format) -> None:
+    rows = [result.to_dict() for result in results]
+    if form == "table":
+        for row in rows:
+            row["flags"] = " ".join(flag for flag in row["flags"].split() if flag not in SAID_BELOW)
+    shown = _show(rows, table.CHECK_COLUMNS, form)
+    if form == "table" and results:
+        _explain(results, level, {column.key for column in shown})
+
+
+def _explain(results: Sequence[CheckResult], level: float, shown: Container[str]) -> None:
     """Say below a table of verdicts what its columns mean, and what is behind every verdict but a plain pass."""
     from milfast.checks.together import stands
 
-    def say(text: str) -> None:
-        _console(sys.stdout).print(text, style="dim", highlight=False, markup=False)
-
-    counts = {result.n_runs for result in results}
-    runs = ", which hold for one fit" if counts == {1} else f" over {min(counts, default=0)}"
-    if counts != {1}:
-        runs += f" to {max(counts)} runs" if len(counts) > 1 else " runs"
-    sizes = {result.model: result.n_train for result in results}
-    trained = ", ".join(
-        f"{n:,} ({', '.join(m for m in sizes if sizes[m] == n)})" for n in dict.fromkeys(sizes.values())
-    )
-    say(LEGEND.format(level=100 * level, runs=runs, trained=trained))
+    _say(_counted(results))
+    # the same model may have been fitted to several numbers of bags, where studies were merged
+    sizes: dict[int, dict[str, None]] = {}
+    for result in results:
+        sizes.setdefault(result.n_train, {})[result.model] = None
+    _say("training bags: " + ", ".join(f"{n:,} ({', '.join(fitted)})" for n, fitted in sizes.items()) + ".")
+    said = {"brackets": _brackets(results, level), "verdict": _rule(results, shown)}
+    for line in LEGEND:
+        parts = [text.format_map(said) for key, text in line if key in shown]
+        if parts:
+            _say("; ".join(parts) + ".")
     noted = [result for result in results if result.verdict != "pass" or "presence-failed" in result.flags]
     for result in noted[:EXPLAINED]:
         reason = result.reason.removesuffix(f"; {result.caveat}") if result.caveat else result.reason
-        say(f"{result.code} {result.verdict}: {result.model} on {result.check} ({result.recipe}): {reason}")
+        _say(f"{result.code} {result.verdict}: {result.model} on {result.check} ({result.recipe}): {reason}")
     if len(noted) > EXPLAINED:
-        say(f"... and {len(noted) - EXPLAINED} more: --format json has the reason of every verdict")
-    for caveat in dict.fromkeys(result.caveat for result in results if result.caveat):
-        say(f"all this is {caveat}")
+        _say(f"... and {len(noted) - EXPLAINED} more: --format json has the reason of every verdict")
+    _say_caveat(results)
     alone = [f"{r.model} on {r.check} ({r.recipe})" for r in results if not stands(r)]
     if alone:
-        say(f"certain by themselves, but not among all {len(results)} of this table (Holm): {', '.join(alone)}")
+        _say(f"certain by themselves, but not among all {len(results)} of this table (Holm): {', '.join(alone)}")
     if noted:
-        say("docs/checks.md has a paragraph for every code and flag")
+        _say("docs/checks.md has a paragraph for every code and flag")
+
+
+def _say(text: str) -> None:
+    _console(sys.stdout).print(text, style="dim", highlight=False, markup=False)
+
+
+def _counted(results: Sequence[CheckResult]) -> str:
+    parts = []
+    for verdict in VERDICTS:
+        having = [result for result in results if result.verdict == verdict]
+        outside = sum(result.outside_claim for result in having) if verdict != "pass" else 0
+        if having:
+            parts.append(f"{len(having)} {verdict}" + (f" ({outside} outside the model's claim)" if outside else ""))
+    return f"{len(results)} verdict{'' if len(results) == 1 else 's'}: {', '.join(parts)}"
+
+
+def _brackets(results: Sequence[CheckResult], level: float) -> str:
+    """The true level of the intervals, which are wider where verdicts are looked at several times, and their runs."""
+    kinds = []
+    for looks in sorted({result.looks for result in results}):
+        if looks == 1:
+            kinds.append(f"{100 * level:g} % intervals")
+            continue
+        error = 100 * (1 - level) / looks
+        places = max(1, math.ceil(-math.log10(error)))
+        kinds.append(
+            f"{100 - error:.{places}f} % intervals (looked at up to {looks} times, "
+            f"so that verdicts keep {100 * level:g} %)"
+        )
+    counts = {result.n_runs for result in results}
+    if counts == {1}:
+        return " or ".join(kinds) + ", which hold for one fit"
+    runs = f"{min(counts)} to {max(counts)}" if len(counts) > 1 else f"{min(counts)}"
+    return " or ".join(kinds) + f" over {runs} runs"
+
+
+def _rule(results: Sequence[CheckResult], shown: Container[str]) -> str:
+    """How the figures of a row make its verdict."""
+    rules = []
+    shifted = [result for result in results if result.test_auc is not None]
+    if shifted:
+        bars = {result.check: catalogue.about(result.check, result.recipe).bar for result in shifted}
+        others = ", ".join(f"{bar:g} for {check}" for check, bar in bars.items() if bar != 0.5)
+        usual = "0.5" if 0.5 in bars.values() else ""
+        bar = f"{usual} ({others})" if usual and others else usual or others
+        worst = "worst sort" if "worst_auc" in shown else "the worst sort of negative bags"
+        if any(result.worst_auc is not None for result in shifted):
+            rules.append(f"pass or fail as shifted and {worst} lie above or below {bar}")
+        else:
+            rules.append(f"pass or fail as shifted lies above or below {bar}")
+    if len(shifted) < len(results):
+        rules.append(f"pass or fail as law broken lies below or above {ALLOWED:g}")
+    return ", or ".join(rules)
+
+
+def _say_caveat(results: Sequence[CheckResult]) -> None:
+    """What too few runs leave open: once, although every reason ends with it."""
+    caveats = {result.caveat for result in results}
+    if len(caveats) == 1:
+        [caveat] = caveats
+        if caveat:
+            _say(f"all this is {caveat}")
+        return
+    few = sorted({result.n_runs for result in results if result.caveat})
+    counts = " or ".join(filter(None, (", ".join(map(str, few[:-1])), str(few[-1]))))
+    _say(
+        f"{'some of this' if '' in caveats else 'all this'} is from {counts} run{'' if few == [1] else 's'}, "
+        f"and it takes {ENOUGH_RUNS} to speak of the model rather than of fits"
+    )
 
 
 def _evaluate(options: argparse.Namespace) -> int:
     from milfast import evaluation
 
+    _require_study(options)
     chosen = _models(options.models)
     settings: dict[str, Any] = {
         "folds": options.folds,
@@ -444,11 +563,20 @@ def _evaluate(options: argparse.Namespace) -> int:
     return 2 if failed else 0
 
 
+def _require_study(options: argparse.Namespace) -> None:
+    """Refuse options that would do nothing because of one that is missing."""
+    if options.scheduler is not None and options.backend != "dask":
+        raise ValueError("--scheduler is the address of a Dask cluster: add --backend dask")
+    if options.backend == "dask" and options.out is None:
+        raise ValueError("--backend dask runs the jobs of a study: say with --out in which file it keeps them")
+
+
 @contextmanager
 def _study(options: argparse.Namespace) -> Iterator[Callable[[str, list[dict[str, Any]]], list[Record]]]:
     """Open the study of ``--out``; gives a function that does the jobs that are not done and returns all records."""
     from milfast.study import Study
 
+    seen: dict[str, Record] = {}
     with Study(options.out) as study:
 
         def through(function: str, specifications: list[dict[str, Any]]) -> list[Record]:
@@ -464,25 +592,33 @@ def _study(options: argparse.Namespace) -> Iterator[Callable[[str, list[dict[str
                     scheduler=options.scheduler,
                     callback=lambda _done, _total, record: advance(_job_title(record.spec)),
                 )
-            records = study.records(ids)
-            _report_unfinished(records)
-            return records
+            found = {record.id: record for record in study.records(ids)}
+            seen.update(found)
+            # in the order of the jobs: the file has that in which they were added, perhaps by other commands
+            return [found[i] for i in ids]
 
         yield through
+    _report_unfinished(seen.values())
 
 
 def _job_title(specification: dict[str, Any]) -> str:
     return f"{specification['model']} on {specification.get('check', specification.get('data'))}"
 
 
-def _report_unfinished(records: Sequence[Record]) -> None:
+def _report_unfinished(records: Collection[Record]) -> None:
+    """Say which jobs failed and why, those that failed alike in one line, and how many are left."""
+    alike: dict[tuple[str, str], list[str]] = {}
     for record in records:
         if record.state == "failed":
             lines = (record.error or "").strip().splitlines()
             # what stands below the last frame: the exception and its notes
             below = list(itertools.takewhile(lambda line: not line.startswith(" "), reversed(lines)))
             message = "; ".join(reversed(below))
-            print(f"milfast: failed: {_job_title(record.spec)}: {message}", file=sys.stderr)
+            key = _job_title(record.spec), re.sub(r"\brun \d+", "", message)
+            alike.setdefault(key, []).append(message)
+    for (title, _), messages in alike.items():
+        more = f" (and {len(messages) - 1} more like this)" if len(messages) > 1 else ""
+        print(f"milfast: failed: {title}: {messages[0]}{more}", file=sys.stderr)
     left = sum(record.state in ("todo", "running") for record in records)
     if left:
         print(f"milfast: {left} of {len(records)} jobs are still to be done", file=sys.stderr)
@@ -490,29 +626,50 @@ def _report_unfinished(records: Sequence[Record]) -> None:
 
 def _show_study(options: argparse.Namespace) -> int:
     from milfast import evaluation
+    from milfast.checks import CheckResult
     from milfast.checks import jobs as check_jobs
     from milfast.study import Store
 
     with Store(options.file, write=False) as store:
         records = list(store.records())
-    shown = False
-    for function, combine, columns in (
-        (check_jobs.FUNCTION, partial(check_jobs.combine, level=options.level), table.CHECK_COLUMNS),
-        (evaluation.FUNCTION, evaluation.combine, table.EVALUATION_COLUMNS),
-    ):
-        pairs = [(r.spec, r.result) for r in records if r.spec["function"] == function and r.result is not None]
-        rows = [result.to_dict() for result in combine(pairs)]
-        for name in ("model", "check", "verdict"):
-            wanted = getattr(options, name)
-            if wanted is not None:
-                rows = [row for row in rows if row.get(name) == wanted]
-        if rows:
-            _show(rows, columns, options.format)
-            shown = True
-    _report_unfinished(records)
-    if not shown:
+    checks, evaluations = (
+        [(r.spec, r.result) for r in records if r.spec["function"] == function and r.result is not None]
+        for function in (check_jobs.FUNCTION, evaluation.FUNCTION)
+    )
+    found: list[Any] = [*check_jobs.combine(checks, level=options.level), *evaluation.combine(evaluations)]
+    try:
+        kept = _wanted(found, options)
+    finally:
+        _report_unfinished(records)
+    results = [result for result in kept if isinstance(result, CheckResult)]
+    if results:
+        _show_checks(results, options.level, options.format)
+    rows = [result.to_dict() for result in kept if not isinstance(result, CheckResult)]
+    if rows:
+        _show(rows, table.EVALUATION_COLUMNS, options.format)
+    if not kept:
         print("milfast: no result to show", file=sys.stderr)
     return 0
+
+
+def _wanted(results: Sequence[Any], options: argparse.Namespace) -> list[Any]:
+    """The results that were asked for by model, check and verdict."""
+    coded = {entry.code: entry.name for entry in catalogue.registry.entries.values()}
+    kept = list(results)
+    for what in ("model", "check", "verdict"):
+        asked = getattr(options, what)
+        if asked is None:
+            continue
+        if what == "check":
+            asked = [coded.get(name, name) for name in asked]
+        there = dict.fromkeys(getattr(result, what) for result in results if hasattr(result, what))
+        for name in asked:
+            # a verdict that nobody got is an answer; a name that is nowhere is a slip of the pen
+            if what != "verdict" and name not in there:
+                known = f"there are {', '.join(there)}" if there else "there is none"
+                raise ValueError(f"no result of {what} {name!r}; {known}")
+        kept = [result for result in kept if getattr(result, what, None) in asked]
+    return kept
 
 
 def _merge(options: argparse.Namespace) -> int:
@@ -561,13 +718,18 @@ def _auc(options: argparse.Namespace) -> int:
 
 
 def _audit(options: argparse.Namespace) -> int:
-    from milfast.uncertainty import audit
+    from milfast.uncertainty import auc_limits, audit
 
+    fraction = _as_fraction(options.positive_fraction)
+    try:
+        auc_limits(positive_fraction=fraction, decimals=options.decimals)
+    except ValueError as error:
+        # the library calls them as Python does
+        flags = str(error).replace("positive_fraction", "--positive-fraction").replace("decimals", "--decimals")
+        raise ValueError(flags) from None
     rows = csv_files.read_table(options.file)
     try:
-        results = audit(
-            rows, positive_fraction=options.positive_fraction, decimals=options.decimals, averaged=options.averaged
-        )
+        results = audit(rows, positive_fraction=fraction, decimals=options.decimals, averaged=options.averaged)
     except ValueError as error:
         title = "standard input" if options.file == "-" else options.file
         raise ValueError(f"{title}: {error}") from None
@@ -581,13 +743,29 @@ def _audit(options: argparse.Namespace) -> int:
     ]
     if options.format in ("markdown", "latex"):
         columns.append(table.Column("reason", "reason"))
-    _show([result.to_dict() for result in results], columns, options.format)
+    shown = [result.to_dict() for result in results]
+    if options.format not in ("csv", "json"):
+        # limits as they stand in the reasons, rounded outwards: rounded to the nearest they would claim too much
+        for row, result in zip(shown, results, strict=True):
+            auc = "-" if result.auc is None else f"{result.auc:.{max(3, result.decimals - 1)}f}"
+            row |= {"auc": auc, "auc_low": result.at_least or "-", "auc_high": result.at_most or "-"}
+    _show(shown, columns, options.format)
     if options.format == "table":
         for result in results:
             if result.verdict != "possible":
                 name = f"{result.name}, {result.prefix}" if result.prefix else result.name
                 _console(sys.stdout).print(f"{name}: {result.reason}", style="dim", highlight=False, markup=False)
     return 1 if any(result.verdict == "impossible" for result in results) else 0
+
+
+def _as_fraction(text: str | None) -> Fraction | str | None:
+    """A fraction such as 49/129, exactly; other text is left to the library."""
+    if text is None or "/" not in text:
+        return text
+    over, _, under = (part.strip() for part in text.partition("/"))
+    if not (over.isascii() and over.isdigit() and under.isascii() and under.isdigit() and int(under)):
+        raise ValueError(f"--positive-fraction: {text!r} is no fraction: write positives/all, as 49/129")
+    return Fraction(int(over), int(under))
 
 
 def _ls(options: argparse.Namespace) -> int:
@@ -653,16 +831,28 @@ def _models(given: Sequence[str]) -> list[Any]:
 def _console(stream: TextIO) -> Console:
     from rich.console import Console
 
-    return Console(file=stream, width=None if stream.isatty() else WIDE, soft_wrap=False)
+    # COLUMNS counts also where the output is no terminal
+    width = None if stream.isatty() else shutil.get_terminal_size((WIDE, 0)).columns
+    return Console(file=stream, width=width, soft_wrap=False)
 
 
-def _show(rows: Sequence[dict[str, Any]], columns: Sequence[table.Column], form: table.Format) -> None:
+def _show(
+    rows: Sequence[dict[str, Any]], columns: Sequence[table.Column], form: table.Format
+) -> Sequence[table.Column]:
+    """Print rows, and return the columns that were shown."""
     columns = table.telling(rows, columns)
-    if form == "table":
+    if form == "table" and not rows:
+        print("nothing to show")
+    elif form == "table":
         console = _console(sys.stdout)
+        fitting = table.fitting(rows, columns, console.width)
         with console.capture() as captured:
-            console.print(table.rich_table(rows, table.fitting(rows, columns, console.width)))
+            console.print(table.rich_table(rows, fitting))
         print("\n".join(line.rstrip() for line in captured.get().strip("\n").splitlines()))
+        left_out = [column.title for column in columns if column not in fitting]
+        if left_out:
+            _say(f"left out for the width: {', '.join(left_out)}; --format markdown has every column")
+        return fitting
     elif form == "markdown":
         print(table.markdown(rows, columns))
     elif form == "latex":
@@ -671,6 +861,7 @@ def _show(rows: Sequence[dict[str, Any]], columns: Sequence[table.Column], form:
         print(table.as_csv(rows))
     else:
         print(table.as_json(rows))
+    return columns
 
 
 @contextmanager

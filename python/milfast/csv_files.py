@@ -73,7 +73,7 @@ def read_table(file: str) -> list[dict[str, str]]:
     Returns
     -------
     list of dict
-        From column names to cells.
+        From column names to cells; columns without a name at the end of the header are left out.
 
     Raises
     ------
@@ -83,12 +83,18 @@ def read_table(file: str) -> list[dict[str, str]]:
     table: list[dict[str, str]] = []
     with records(file) as (title, header, rows):
         names = _names(title, header)
+        # spreadsheets leave commas behind the last column
+        while names and not names[-1]:
+            names.pop()
+        if not names:
+            raise ValueError(f"{title} has a header without a name")
         for name in names:
             _require_once(title, names, name)
         for place, row in rows:
-            if len(row) != len(names):
-                raise ValueError(f"{place}: {len(row)} cells where the header has {len(names)}")
-            table.append(dict(zip(names, (cell.strip() for cell in row), strict=True)))
+            if not len(names) <= len(row) <= len(header):
+                raise ValueError(f"{place}: {len(row)} cells where the header has {len(header)}")
+            # what stands in columns without a name has no meaning here
+            table.append(dict(zip(names, (cell.strip() for cell in row), strict=False)))
     if not table:
         raise ValueError(f"{title} has a header but no rows")
     return table

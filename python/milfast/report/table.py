@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
 from dataclasses import dataclass
 from types import NoneType
@@ -19,13 +20,11 @@ Format: TypeAlias = Literal["table", "markdown", "latex", "csv", "json"]
 
 FORMATS: tuple[Format, ...] = ("table", "markdown", "latex", "csv", "json")
 
-#: Columns that a narrow terminal can do without, least needed first; JSON and CSV have them all.
+#: Columns that a narrow terminal can do without, least needed first; the other forms have them all.
 EXPENDABLE = (
     "paper_verdict",
-    "flags",
-    "recipe",
-    "size_auc",
     "train_auc",
+    "size_auc",
     "oracle_auc",
     "worst_auc",
     "n_runs",
@@ -33,6 +32,7 @@ EXPENDABLE = (
     "folds",
     "needs",
     "group",
+    "flags",
 )
 
 #: Characters that LaTeX would take for its own.
@@ -135,7 +135,9 @@ def telling(rows: Sequence[Row], columns: Sequence[Column]) -> list[Column]:
 
 
 def fitting(rows: Sequence[Row], columns: Sequence[Column], width: int) -> list[Column]:
-    """As many columns as fit: the least needed ones go first, those that say the same in every row before the others.
+    """As many columns as fit: the least needed ones go first.
+
+    The recipe goes before all others when it is the same in every row, and never when it tells rows apart.
 
     Parameters
     ----------
@@ -153,7 +155,8 @@ def fitting(rows: Sequence[Row], columns: Sequence[Column], width: int) -> list[
     def needed() -> int:
         return sum(3 + max(len(c.title), *(len(c.text(row)) for row in rows)) for c in kept)
 
-    for key in EXPENDABLE:
+    plain = len({row.get("recipe") for row in rows}) == 1
+    for key in ("recipe", *EXPENDABLE) if plain else EXPENDABLE:
         if not rows or needed() <= width:
             break
         kept = [c for c in kept if c.key != key]
@@ -183,7 +186,7 @@ def rich_table(rows: Sequence[Row], columns: Sequence[Column], *, title: str | N
         # where the terminal is narrow, bounds go below their estimate and a summary is folded; names are not torn apart
         foldable = column.bounds or column.key in ("summary", "licence")
         table.add_column(column.title, justify="right" if figures else "left", no_wrap=not foldable)
-    for row, following in zip(rows, [*rows[1:], None], strict=True):
+    for row, following in itertools.zip_longest(rows, rows[1:]):
         last = following is not None and row.get("model") != following.get("model")
         cells = [Text(column.text(row), style=STYLES.get(column.text(row), "")) for column in columns]
         table.add_row(*cells, end_section=last)

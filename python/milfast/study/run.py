@@ -5,12 +5,16 @@ from __future__ import annotations
 import importlib
 import platform
 import subprocess
+import threading
 import time
 import traceback
+from collections import deque
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+
+from joblib.externals.loky.process_executor import TerminatedWorkerError
 
 from milfast import _core
 from milfast.study.store import Record, Store, job_id
@@ -22,6 +26,9 @@ if TYPE_CHECKING:
 
 Outcome: TypeAlias = tuple[str, "dict[str, Any] | None", "str | None", float, "dict[str, Any]"]
 Backend: TypeAlias = Literal["processes", "dask"]
+
+#: How the error of a job begins that was under way when a worker process died.
+DIED = "a worker process died while this job was under way"
 
 
 class Study:
@@ -123,8 +130,10 @@ class Study:
     ) -> dict[str, int]:
         """Do the jobs that are not done.
 
-        A job that raises is written down as failed, with its traceback, and the others go on. Whatever ends the call,
-        finished jobs stay and the rest can be done by the same call later.
+        A job that raises is written down as failed, with its traceback, and the others go on. When a worker process
+        dies, the jobs that were under way are written down as failed too; they are tried again last, one at a time, so
+        that only the one that kills its process stays so. Whatever ends the call, finished jobs stay and the rest can
+        be done by the same call later.
 
         Parameters
         ----------
@@ -154,11 +163,14 @@ class Study:
             When the file cannot be written any more.
         """
         wanted = None if ids is None else list(ids)
+        suspects: set[str] = set()
         if retry_failed:
-            self.store.retry(r.id for r in self.store.records(wanted, state="failed"))
+            failed = list(self.store.records(wanted, state="failed"))
+            suspects = {record.id for record in failed if (record.error or "").startswith(DIED)}
+            self.store.retry(record.id for record in failed)
         todo = list(self.store.records(wanted, state="todo"))
         if backend == "processes":
-            outcomes = _on_processes(self.store, todo, n_jobs)
+            outcomes = _on_processes(self.store, todo, n_jobs, suspects)
         elif backend == "dask":
             if scheduler is None:
                 raise ValueError("backend='dask' needs scheduler='tcp://...', the address of a running Dask scheduler")
@@ -188,18 +200,62 @@ def _perform(record: Record) -> Outcome:
     start = time.perf_counter()
     try:
         result, error = _function(record.spec["function"])(record.spec), None
+    except SystemExit as stop:
+        result, error = None, f"{traceback.format_exc()}the job ended the program: sys.exit({stop.code!r})"
     except Exception:
         result, error = None, traceback.format_exc()
     return record.id, result, error, time.perf_counter() - start, provenance()
 
 
-def _on_processes(store: Store, todo: list[Record], n_jobs: int) -> Iterator[Outcome]:
-    def started() -> Iterator[Record]:
-        for record in todo:
-            store.start([record.id])
+def _on_processes(store: Store, todo: list[Record], n_jobs: int, suspects: set[str]) -> Iterator[Outcome]:
+    """Outcomes of jobs in worker processes; those that one died of, or may have died of, come last and alone."""
+    left = deque(record for record in todo if record.id not in suspects)
+    last = [record for record in todo if record.id in suspects]
+    while left:
+        batch = _Batch(store, left)
+        try:
+            for outcome in stream(_perform, batch, n_jobs=n_jobs):
+                batch.under_way.pop(outcome[0])
+                yield outcome
+        except TerminatedWorkerError:
+            under_way = batch.end()
+            for record in under_way:
+                store.finish(record.id, result=None, error=DIED, seconds=0.0, provenance=provenance())
+            last += under_way
+    for record in last:
+        store.start([record.id])
+        try:
+            # with one process the job would be done in this one; the second has nothing to do
+            yield from stream(_perform, [record], n_jobs=2)
+        except TerminatedWorkerError as error:
+            yield record.id, None, f"{DIED}, and no other was\n{error}", 0.0, provenance()
+
+
+class _Batch:
+    """Hands out the jobs that are left, and knows which are under way."""
+
+    def __init__(self, store: Store, left: deque[Record]) -> None:
+        self.under_way: dict[str, Record] = {}
+        self._store = store
+        self._left = left
+        self._ended = False
+        self._turn = threading.Lock()  # joblib asks for the next job from threads of its own
+
+    def __iter__(self) -> Iterator[Record]:
+        while True:
+            with self._turn:
+                if self._ended or not self._left:
+                    return
+                record = self._left.popleft()
+                self.under_way[record.id] = record
+                self._store.start([record.id])
             yield record
 
-    return stream(_perform, started(), n_jobs=n_jobs)
+    def end(self) -> list[Record]:
+        """Hand out no more; the jobs that are under way."""
+        with self._turn:
+            self._ended = True
+            return list(self.under_way.values())
 
 
 def _on_dask(store: Store, todo: list[Record], scheduler: str) -> Iterator[Outcome]:

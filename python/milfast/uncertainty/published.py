@@ -14,12 +14,11 @@ corners. The arithmetic is exact, in fractions: no tolerance decides about a ver
 from __future__ import annotations
 
 import html
-import math
 import operator
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from fractions import Fraction
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -45,6 +44,9 @@ SPELLINGS = {
 
 #: What bounds an AUC.
 RATES = ("accuracy", "balanced_accuracy", "sensitivity", "specificity")
+
+#: Words that make a column tell something else about a quantity than its value, as std_acc and rank_auc do.
+NO_VALUES = frozenset(("std", "sd", "se", "ci", "rank"))
 
 #: Cells that hold no figure.
 MISSING = ("", "-", "–", "—", "na", "n/a", "nan", "none", "<na>")
@@ -80,6 +82,8 @@ class Audit:
         ``"impossible"`` when no unrounded values fit; ``"unchecked"`` when there is nothing to compare.
     reason : str
         The verdict in words.
+    decimals : int
+        How many the limits are shown with: one more than the AUC has, and three at least.
 
     Examples
     --------
@@ -97,6 +101,17 @@ class Audit:
     high: float | None
     verdict: Verdict
     reason: str
+    decimals: int = 3
+
+    @property
+    def at_least(self) -> str | None:
+        """The lower limit as text, rounded down."""
+        return None if self.low is None else _down(self.low, self.decimals)
+
+    @property
+    def at_most(self) -> str | None:
+        """The upper limit as text, rounded up."""
+        return None if self.high is None else _up(self.high, self.decimals)
 
     def __repr__(self) -> str:
         return f"Audit({self._title()}: {self.verdict}; {self.reason})"
@@ -130,6 +145,7 @@ class Audit:
             "auc_high": self.high,
             "verdict": self.verdict,
             "reason": self.reason,
+            "decimals": self.decimals,
         }
 
 
@@ -139,7 +155,7 @@ def auc_limits(
     sensitivity: float | str | tuple[float, float] | None = None,
     specificity: float | str | tuple[float, float] | None = None,
     balanced_accuracy: float | str | tuple[float, float] | None = None,
-    positive_fraction: float | str | tuple[float, float] | None = None,
+    positive_fraction: float | str | Fraction | tuple[float, float] | None = None,
     decimals: int | None = None,
     averaged: bool = False,
 ) -> tuple[float, float]:
@@ -153,7 +169,7 @@ def auc_limits(
     accuracy, sensitivity, specificity, balanced_accuracy : float, str or pair, optional
         A number is exact, unless `decimals` is given; text such as ``"0.80"`` or ``"99.1%"`` is rounded to the decimals
         it shows; a pair (low, high) holds the value somewhere within.
-    positive_fraction : float, str or pair, optional
+    positive_fraction : float, str, Fraction or pair, optional
         Fraction of positives among the items, strictly between 0 and 1; a number or text is exact. When it is left out
         it may be anything, and only what holds for every fraction is claimed: then an accuracy below 1 and above 0
         bounds nothing by itself, because an answer of one class throughout reaches it at some fraction whatever the
@@ -208,7 +224,7 @@ def auc_limits(
 def audit(
     rows: Iterable[Mapping[str, Any]],
     *,
-    positive_fraction: float | str | tuple[float, float] | None = None,
+    positive_fraction: float | str | Fraction | tuple[float, float] | None = None,
     decimals: int | None = None,
     averaged: bool = False,
 ) -> list[Audit]:
@@ -227,8 +243,8 @@ def audit(
         between words. Columns with a prefix belong together, as ``train_acc`` with ``train_auc``; a fraction or counts
         without a prefix go for all of a row. Text shows its decimals, also as ``"99.1%"``; a number has those that
         Python prints, so 0.80 has one, and 12 at most; a `fractions.Fraction` is exact. None, NaN and dashes are no
-        figure.
-    positive_fraction : float, str or pair, optional
+        figure, and columns such as ``std_acc``, ``ci_auc`` and ``rank_auc`` hold none.
+    positive_fraction : float, str, Fraction or pair, optional
         The exact fraction of positives, or (low, high) when it is somewhere within, for rows that do not have their
         own. Without any, only what holds for every fraction is refused; see `auc_limits`.
     decimals : int, optional
@@ -362,6 +378,7 @@ class _Figures:
     rates: dict[str, _Figure]
     fraction: _Figure | None
     counts: tuple[int, int] | None
+    lone: str | None
 
     @classmethod
     def read(
@@ -377,18 +394,23 @@ class _Figures:
 
         rates = {what: found for what in RATES if what in columns and (found := figure(columns[what])) is not None}
         auc = figure(columns["auc"]) if "auc" in columns else None
-        fraction, counts = None, None
+        fraction, counts, lone = None, None, None
         for home in (columns, shared):
             fraction = figure(home["positive_fraction"]) if "positive_fraction" in home else None
-            sizes = [_size(row[home[c]], f"row {number}, column {home[c]!r}") for c in ("n_pos", "n_neg") if c in home]
+            sizes = [
+                _size(row[home[c]], f"row {number}, column {home[c]!r}") if c in home else None
+                for c in ("n_pos", "n_neg")
+            ]
             if fraction is not None and fraction.range[0] == fraction.range[1] and fraction.number in (0, 1):
                 place = f"row {number}, column {home['positive_fraction']!r}"
                 raise ValueError(f"{place}: an AUC needs both classes; got a fraction of {fraction.text}")
-            if len(sizes) == 2 and sizes[0] is not None and sizes[1] is not None:
+            if sizes[0] is not None and sizes[1] is not None:
                 counts = sizes[0], sizes[1]
+            elif sizes[0] is not None or sizes[1] is not None:
+                lone = "n_pos stands without n_neg" if sizes[1] is None else "n_neg stands without n_pos"
             if fraction is not None or counts is not None:
                 break
-        return cls(auc, rates, fraction, counts)
+        return cls(auc, rates, fraction, counts, lone)
 
     def judge(self, row: int, name: str, prefix: str, whole: _Figure | None, *, averaged: bool) -> Audit:
         """Compare the AUC with its limits."""
@@ -410,9 +432,15 @@ class _Figures:
             verdict, reason, limits = "impossible", contradiction or "", None
         else:
             verdict, reason = self._compare(known, within, limits, others)
+        if self.lone is not None and within is None:
+            reason += f"; {self.lone}, which tells no fraction"
         low, high = (None, None) if limits is None else (float(limits[0]), float(limits[1]))
         auc = None if self.auc is None else float(self.auc.number)
-        return Audit(row, name, prefix, auc, low, high, verdict, reason)
+        return Audit(row, name, prefix, auc, low, high, verdict, reason, self._digits())
+
+    def _digits(self) -> int:
+        """Decimals of limits: enough to tell them from the AUC."""
+        return 3 if self.auc is None else max(3, self.auc.decimals + 1)
 
     def _compare(
         self, known: Mapping[str, Range], fraction: Range | None, limits: Range, others: str
@@ -428,13 +456,13 @@ class _Figures:
             if accuracies and len(known) > 1:
                 return "possible", f"there are thresholds with {others}"
             return "unchecked", f"no AUC stands beside {others}"
-        digits = max(3, self.auc.decimals + 1)
+        least, most = _down(float(limits[0]), self._digits()), _up(float(limits[1]), self._digits())
         if _overlap(self.auc.range, limits):
-            return "possible", f"{others}: the AUC may be {_down(limits[0], digits)} to {_up(limits[1], digits)}"
+            return "possible", f"{others}: the AUC may be {least} to {most}"
         if self.auc.range[1] < limits[0]:
-            reason = f"an AUC of {self.auc.text} is below {_down(limits[0], digits)}, the least with {others}"
+            reason = f"an AUC of {self.auc.text} is below {least}, the least with {others}"
         else:
-            reason = f"an AUC of {self.auc.text} is above {_up(limits[1], digits)}, the most with {others}"
+            reason = f"an AUC of {self.auc.text} is above {most}, the most with {others}"
         looser = _limits(known, fraction, averaged=True)
         if looser is not None and _overlap(self.auc.range, looser):
             reason += "; averages over folds or runs could be like this"
@@ -465,9 +493,15 @@ def _parts(row: Mapping[str, Any], number: int) -> dict[str, dict[str, str]]:
     return parts
 
 
+def _words(column: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "_", str(column).lower()).strip("_")
+
+
 def _meaning(column: str) -> tuple[str, str] | None:
     """Prefix and quantity of a column."""
-    words = re.sub(r"[^a-z0-9]+", "_", str(column).lower()).strip("_")
+    words = _words(column)
+    if not NO_VALUES.isdisjoint(words.split("_")):
+        return None
     for spelling, what in _BY_LENGTH:  # the longest first: train_balanced_accuracy is no accuracy of "train_balanced"
         if words == spelling or words.endswith(f"_{spelling}"):
             return words.removesuffix(spelling).rstrip("_"), what
@@ -477,7 +511,8 @@ def _meaning(column: str) -> tuple[str, str] | None:
 def _name(row: Mapping[str, Any], number: int) -> str:
     for column, value in row.items():
         text = str(value).strip()
-        if _meaning(column) is None and text.lower() not in MISSING and not _NUMBER.fullmatch(text):
+        named = _meaning(column) is None and NO_VALUES.isdisjoint(_words(column).split("_"))
+        if named and text.lower() not in MISSING and not _NUMBER.fullmatch(text):
             return text
     return f"row {number}"
 
@@ -494,12 +529,13 @@ def _listed(names: Sequence[str]) -> str:
     return " and ".join((", ".join(names[:-1]), names[-1]) if len(names) > 1 else names)
 
 
-def _down(value: Fraction, digits: int) -> str:
-    return f"{Decimal(math.floor(value * 10**digits)).scaleb(-digits):.{digits}f}"
+def _down(value: float, digits: int) -> str:
+    # repr has the shortest digits, those of 0.981 and not of the binary number next to it
+    return str(Decimal(repr(value)).quantize(Decimal(1).scaleb(-digits), rounding=ROUND_FLOOR))
 
 
-def _up(value: Fraction, digits: int) -> str:
-    return f"{Decimal(math.ceil(value * 10**digits)).scaleb(-digits):.{digits}f}"
+def _up(value: float, digits: int) -> str:
+    return str(Decimal(repr(value)).quantize(Decimal(1).scaleb(-digits), rounding=ROUND_CEILING))
 
 
 # -------------------------------------------------------------------- reading figures
