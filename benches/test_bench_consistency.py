@@ -27,7 +27,7 @@ def by_matmul(sets: np.ndarray) -> np.ndarray:
     return both / (sizes[:, None] + sizes - both)
 
 
-@pytest.mark.parametrize(("n_sets", "n", "rounds"), [(500, 768, 7), (2500, 10_000, 3), (1000, 100_000, 2)])
+@pytest.mark.parametrize(("n_sets", "n", "rounds"), [(500, 768, 7), (2500, 10_000, 3), (1000, 100_000, 3)])
 def test_jaccard_matrix(race: Any, n_sets: int, n: int, rounds: int) -> None:
     sets = error_sets(n_sets, n)
     np.testing.assert_allclose(mf.jaccard_matrix(sets), by_matmul(sets), rtol=1e-6)

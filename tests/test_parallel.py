@@ -278,7 +278,7 @@ LONG_KERNELS = {
     "jaccard_many_sets": "x = np.tile(np.eye(64, dtype=bool), (480, 8)); run = lambda: mf.jaccard_matrix(x)",
     "jaccard_long_sets": (
         "x = np.random.default_rng(0).integers(0, 256, (300, 4 << 20), np.uint8)\n"
-        "    run = lambda: mf.consistency.summary(x, n_samples=32 << 20)"
+        "run = lambda: mf.consistency.summary(x, n_samples=32 << 20)"
     ),
     "sample_bags": "run = lambda: mf.sample_bags('presence', 4_000_000, random_state=0)",
     "sample_large_bags": (
