@@ -380,15 +380,26 @@ BAD: dict[str, tuple[Any, dict[str, Any], type[Exception], str]] = {
     "ragged": ([[0], [0, 1]], {}, TypeError, "error_sets cannot be read as a numeric array"),
     "masked": (np.ma.masked_array(GOOD, GOOD == 1), {}, ValueError, "error_sets has masked values"),
     "width": (np.zeros((2, 3), np.uint8), {"n_samples": 25}, ValueError, "must have 4 bytes a row for n_samples=25"),
-    "unpacked": (np.zeros((2, 9), bool), {"n_samples": 9}, ValueError, "must have 2 bytes a row .*got 9: pack with"),
+    "unpacked": (
+        np.zeros((2, 9), np.uint8),
+        {"n_samples": 9},
+        ValueError,
+        "must have 2 bytes a row .*got 9: pack with",
+    ),
     "bits": (
         np.array([[0], [1]], np.uint8),
         {"n_samples": 7},
         ValueError,
         r"error_sets\[1, 0\] has bits set behind sample 7",
     ),
+    "bool": (
+        np.zeros((2, 1), bool),
+        {"n_samples": 7},
+        TypeError,
+        "uint8 where n_samples is given: leave n_samples out",
+    ),
     "floats": (np.zeros((2, 1)), {"n_samples": 7}, TypeError, "error_sets must be uint8 where n_samples is given"),
-    "negative": (np.zeros((2, 1), np.uint8), {"n_samples": -1}, OverflowError, "negative"),
+    "negative": (np.zeros((2, 1), np.uint8), {"n_samples": -1}, ValueError, "n_samples must not be negative; got -1"),
 }
 
 
@@ -416,6 +427,13 @@ def test_bad_options_are_refused(options: Any, error: type[Exception], message: 
             call(GOOD, **options)
 
 
-def test_an_unknown_dtype_is_refused() -> None:
-    with pytest.raises(ValueError, match="dtype must be float32 or float64; got 'float16'"):
-        agreement_matrix(GOOD, dtype="float16")
+@pytest.mark.parametrize("dtype", ["float16", np.int64, None, "no dtype", 3])
+def test_an_unknown_dtype_is_refused(dtype: Any) -> None:
+    with pytest.raises(ValueError, match="dtype must be float32 or float64; got "):
+        agreement_matrix(GOOD, dtype=dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "f4", np.float32, np.dtype("f4"), ">f4"])
+def test_a_dtype_is_whatever_numpy_takes(dtype: Any) -> None:
+    assert agreement_matrix(GOOD, dtype=dtype).dtype == np.float32
+    assert agreement_matrix(GOOD, dtype=float).dtype == np.float64

@@ -2,7 +2,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 __all__ = [
     "agreement_matrix",
@@ -31,7 +31,7 @@ def agreement_matrix(
     measure: str = "jaccard",
     *,
     condensed: bool = False,
-    dtype: str = "float64",
+    dtype: DTypeLike = "float64",
     sample_weight: ArrayLike | None = None,
     n_samples: int | None = None,
 ) -> NDArray[Any]: ...

@@ -450,8 +450,8 @@ impl<'py> Matrix<'py> {
 
 /// Zeros and ones, in the form in which they came.
 pub(crate) enum Flags<'py> {
-    /// Booleans or integers of one byte.
-    Bytes(Flat<'py, u8>),
+    /// Booleans or integers of one byte, and the letter of their kind.
+    Bytes(Flat<'py, u8>, char),
     Other(Scores<'py>),
 }
 
@@ -466,12 +466,13 @@ impl<'py> Flags<'py> {
         let array = attempt(object.py(), object.py().import("numpy")?.call_method1("asarray", (&source,)))?;
         if let Some(array) = array
             && let dtype = array.getattr("dtype")?
-            && matches!(kind_of(&array)?, 'b' | 'i' | 'u')
+            && let kind = kind_of(&array)?
+            && matches!(kind, 'b' | 'i' | 'u')
             && dtype.getattr("itemsize")?.extract::<usize>()? == 1
         {
             let bytes =
                 array.call_method1("view", (numpy::dtype::<u8>(object.py()),))?.cast_into::<PyArrayDyn<u8>>()?;
-            return Ok((Self::Bytes(Flat::of(&bytes)?), two_dimensional(bytes.shape())?));
+            return Ok((Self::Bytes(Flat::of(&bytes)?, kind), two_dimensional(bytes.shape())?));
         }
         let array = numeric(object, name)?;
         let shape = two_dimensional(array.shape())?;

@@ -20,14 +20,14 @@ const LONG: usize = VERY_LONG << 3;
 fn error_sets<R: Send>(
     py: Python<'_>,
     object: &Bound<'_, PyAny>,
-    n_samples: Option<usize>,
+    n_samples: Option<i64>,
     with: impl FnOnce(ErrorSets, &Interrupt) -> Result<R> + Send,
 ) -> PyResult<R> {
     let Some(n_samples) = n_samples else {
         let (flags, [n, width]) = Flags::matrix(object, "error_sets", "(n_sets, n_samples)")?;
         let long = n.saturating_mul(width) > LONG;
         return match flags {
-            Flags::Bytes(bytes) => {
+            Flags::Bytes(bytes, _) => {
                 let bytes = bytes.slice();
                 interruptible(py, long, |stop| with(ErrorSets::new(bytes, n, width, stop)?, stop))
             }
@@ -36,9 +36,13 @@ fn error_sets<R: Send>(
             }),
         };
     };
+    let n_samples = usize::try_from(n_samples)
+        .map_err(|_| PyValueError::new_err(format!("n_samples must not be negative; got {n_samples}")))?;
     let (bytes, [n, width]) = Flags::matrix(object, "error_sets", "(n_sets, bytes)")?;
-    let Flags::Bytes(bytes) = bytes else {
-        return Err(PyTypeError::new_err("error_sets must be uint8 where n_samples is given: bits as of np.packbits"));
+    let Flags::Bytes(bytes, 'u') = bytes else {
+        return Err(PyTypeError::new_err(
+            "error_sets must be uint8 where n_samples is given: leave n_samples out, or pack with np.packbits",
+        ));
     };
     if width != n_samples.div_ceil(8) {
         return Err(PyValueError::new_err(format!(
@@ -55,7 +59,7 @@ fn error_sets<R: Send>(
 fn columns(
     py: Python<'_>,
     object: &Bound<'_, PyAny>,
-    n_samples: Option<usize>,
+    n_samples: Option<i64>,
     sample_weight: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Columns> {
     let weights = sample_weight.map(weights).transpose()?;
@@ -73,6 +77,25 @@ fn weights(object: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
         );
     }
     Ok(weights)
+}
+
+/// A dtype of floats.
+pub(super) enum Precision {
+    Single,
+    Double,
+}
+
+impl<'py> FromPyObject<'_, 'py> for Precision {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let dtype = object.py().import("numpy")?.call_method1("dtype", (object,));
+        match dtype.and_then(|dtype| dtype.getattr("name")?.extract::<String>()).as_deref() {
+            Ok("float32") => Ok(Self::Single),
+            Ok("float64") if !object.is_none() => Ok(Self::Double),
+            _ => Err(PyValueError::new_err(format!("dtype must be float32 or float64; got {}", object.repr()?))),
+        }
+    }
 }
 
 fn measure(name: &str) -> PyResult<Measure> {
@@ -178,7 +201,7 @@ fn values<'py, T: Real + Element>(
 pub(super) fn jaccard_matrix<'py>(
     py: Python<'py>,
     error_sets: &Bound<'py, PyAny>,
-    n_samples: Option<usize>,
+    n_samples: Option<i64>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let columns = columns(py, error_sets, n_samples, None)?;
     values::<f64>(py, &columns, Measure::Jaccard, Layout::Square)
@@ -206,7 +229,7 @@ pub(super) fn jaccard_matrix<'py>(
 /// measure : {"jaccard", "dice", "kappa", "double-fault", "phi", "yule-q", "agreement"}
 /// condensed : bool, default False
 ///     True gives the pairs above the diagonal only, row after row, as `scipy.spatial.distance.squareform` reads them.
-/// dtype : {"float64", "float32"}
+/// dtype : {"float64", "float32"}, or what numpy takes for one of them
 ///     float32 is the float64 value rounded.
 /// sample_weight : array_like of int, shape (n_samples,), optional
 ///     How many times each sample counts, below 2**32: how often a bootstrap drew it, say.
@@ -241,24 +264,27 @@ pub(super) fn jaccard_matrix<'py>(
 /// >>> agreement_matrix(errors, "agreement", condensed=True, sample_weight=[2, 1, 1, 0])
 /// array([0.75, 0.25, 0.  ])
 #[pyfunction]
-#[pyo3(signature = (error_sets, measure="jaccard", *, condensed=false, dtype="float64", sample_weight=None, n_samples=None))]
+#[pyo3(
+    signature = (error_sets, measure="jaccard", *, condensed=false, dtype=Precision::Double, sample_weight=None,
+                 n_samples=None),
+    text_signature = "(error_sets, measure='jaccard', *, condensed=False, dtype='float64', sample_weight=None, \
+                      n_samples=None)"
+)]
 pub(super) fn agreement_matrix<'py>(
     py: Python<'py>,
     error_sets: &Bound<'py, PyAny>,
     measure: &str,
     condensed: bool,
-    dtype: &str,
+    dtype: Precision,
     sample_weight: Option<&Bound<'py, PyAny>>,
-    n_samples: Option<usize>,
+    n_samples: Option<i64>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let (measure, layout) = (self::measure(measure)?, layout(condensed));
-    let single = match dtype {
-        "float32" => true,
-        "float64" => false,
-        _ => return Err(PyValueError::new_err(format!("dtype must be float32 or float64; got '{dtype}'"))),
-    };
     let columns = columns(py, error_sets, n_samples, sample_weight)?;
-    if single { values::<f32>(py, &columns, measure, layout) } else { values::<f64>(py, &columns, measure, layout) }
+    match dtype {
+        Precision::Single => values::<f32>(py, &columns, measure, layout),
+        Precision::Double => values::<f64>(py, &columns, measure, layout),
+    }
 }
 
 /// Number of samples on which both of two models err, for all pairs: the counts every measure is made of.
@@ -300,7 +326,7 @@ pub(super) fn intersections<'py>(
     error_sets: &Bound<'py, PyAny>,
     condensed: bool,
     sample_weight: Option<&Bound<'py, PyAny>>,
-    n_samples: Option<usize>,
+    n_samples: Option<i64>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let layout = layout(condensed);
     let columns = columns(py, error_sets, n_samples, sample_weight)?;
@@ -350,7 +376,7 @@ pub(super) fn agreement_summary(
     error_sets: &Bound<'_, PyAny>,
     measure: &str,
     sample_weight: Option<&Bound<'_, PyAny>>,
-    n_samples: Option<usize>,
+    n_samples: Option<i64>,
 ) -> PyResult<(f64, f64, f64, f64, u64, u64)> {
     let measure = self::measure(measure)?;
     let columns = columns(py, error_sets, n_samples, sample_weight)?;
@@ -388,7 +414,7 @@ pub(super) fn agreement_summary(
 pub(super) fn sample_counts<'py>(
     py: Python<'py>,
     error_sets: &Bound<'py, PyAny>,
-    n_samples: Option<usize>,
+    n_samples: Option<i64>,
 ) -> PyResult<Bound<'py, PyArray1<u32>>> {
     let counts = self::error_sets(py, error_sets, n_samples, |sets, stop| sets.sample_counts(stop))?;
     Ok(PyArray1::from_vec(py, counts))
