@@ -80,6 +80,7 @@ fn weights(object: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
 }
 
 /// A dtype of floats.
+#[derive(Clone, Copy)]
 pub(super) enum Precision {
     Single,
     Double,
