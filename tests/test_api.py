@@ -16,7 +16,14 @@ import milfast
 from milfast import _core
 
 STUB = Path(milfast.__file__).with_name("_core.pyi")
-PACKAGES = ("milfast", "milfast.checks", "milfast.uncertainty", "milfast.datasets", "milfast.models")
+PACKAGES = (
+    "milfast",
+    "milfast.checks",
+    "milfast.consistency",
+    "milfast.uncertainty",
+    "milfast.datasets",
+    "milfast.models",
+)
 
 
 def public_objects() -> list[Any]:

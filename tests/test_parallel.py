@@ -28,6 +28,7 @@ DIGESTS = """
     import numpy as np
     import milfast as mf
     from milfast._core import delong, rbf_bag_diagonal
+    from milfast.consistency import agreement_matrix, intersections, sample_counts, summary
 
     def kernels():
         rng = np.random.default_rng(0)
@@ -50,6 +51,18 @@ DIGESTS = """
             for dtype in ("float32", "float64"):
                 bags = mf.sample_bags("presence", 800, recipe=recipe, random_state=7, dtype=dtype)
                 yield f"{recipe}-{dtype}", np.concatenate([bags.instances.ravel(), bags.offsets, bags.labels])
+        errors = rng.random((501, 3001)) < rng.beta(0.5, 0.5, 3001)
+        weights = rng.poisson(1.0, 3001)
+        yield "jaccard", mf.jaccard_matrix(errors)
+        yield "jaccard-packed", mf.jaccard_matrix(np.packbits(errors[1:], axis=1), n_samples=3001)
+        for measure in ("kappa", "phi", "yule-q", "dice", "agreement", "double-fault"):
+            yield measure, agreement_matrix(errors, measure, condensed=True)
+            yield f"{measure}-32", agreement_matrix(errors, measure, dtype="float32")
+            yield f"{measure}-summary", list(vars(summary(errors, measure)).values())[1:]
+        yield "both", intersections(errors)
+        yield "both-weighted", intersections(errors, sample_weight=weights, condensed=True)
+        yield "weighted-mean", summary(errors, sample_weight=weights).mean
+        yield "samples", sample_counts(errors)
 
     def digests():
         return {name: hashlib.sha256(np.asarray(value).tobytes()).hexdigest() for name, value in kernels()}
@@ -77,7 +90,7 @@ def reference() -> dict[str, str]:
     return digests
 
 
-@pytest.mark.parametrize("simd", ["baseline", "avx2", "avx512"])
+@pytest.mark.parametrize("simd", ["baseline", "avx2", "avx512", "avx512-vpopcnt"])
 @pytest.mark.parametrize("threads", ["1", "2", "8"])
 def test_threads_and_instruction_sets_change_no_bit(reference: dict[str, str], threads: str, simd: str) -> None:
     printed = python(
@@ -92,7 +105,7 @@ def test_threads_and_instruction_sets_change_no_bit(reference: dict[str, str], t
     assert digests == reference
     assert used == int(threads)
     # A processor without the level falls back to one below it.
-    levels = ["baseline", "avx2", "avx512"]
+    levels = ["baseline", "avx2", "avx512", "avx512-vpopcnt"]
     assert levels.index(level) <= levels.index(simd)
 
 
@@ -262,6 +275,11 @@ LONG_KERNELS = {
         "x = np.ones((60_000, 64)); run = lambda: rbf_bag_diagonal(x, np.array([0, 60_000]), gamma=1.0)"
     ),
     "wide_columns": "y = np.ones((50_000, 1_000)); run = lambda: mf.rbf_gram(y[:1_000], y, gamma=1.0)",
+    "jaccard_many_sets": "x = np.tile(np.eye(64, dtype=bool), (480, 8)); run = lambda: mf.jaccard_matrix(x)",
+    "jaccard_long_sets": (
+        "x = np.random.default_rng(0).integers(0, 256, (300, 4 << 20), np.uint8)\n"
+        "run = lambda: mf.consistency.summary(x, n_samples=32 << 20)"
+    ),
     "sample_bags": "run = lambda: mf.sample_bags('presence', 4_000_000, random_state=0)",
     "sample_large_bags": (
         "run = lambda: mf.sample_bags('presence', 2, pad_to=20_000_000, n_features=2, random_state=0)"
@@ -381,6 +399,7 @@ def kernels_without_the_gil() -> dict[str, object]:
     scores, labels = rng.standard_normal(900_000), rng.integers(0, 2, 900_000)
     x = rng.standard_normal((500, 900))
     bags = mf.Bags(x, np.arange(0, 501, 5))
+    errors = rng.random((1500, 4000)) < 0.3
     return {
         "auc": lambda: mf.auc(scores, labels),
         "weighted": lambda: mf.auc(scores, labels, sample_weight=np.ones(900_000)),
@@ -388,10 +407,11 @@ def kernels_without_the_gil() -> dict[str, object]:
         "rbf_gram": lambda: mf.rbf_gram(x, gamma=1e-3),
         "bag_gram": lambda: mf.bag_gram(bags, gamma=1e-3),
         "sample_bags": lambda: mf.sample_bags("presence", 20_000, random_state=0),
+        "jaccard": lambda: mf.jaccard_matrix(errors),
     }
 
 
-@pytest.mark.parametrize("kernel", ["auc", "weighted", "auc_many", "rbf_gram", "bag_gram", "sample_bags"])
+@pytest.mark.parametrize("kernel", ["auc", "weighted", "auc_many", "rbf_gram", "bag_gram", "sample_bags", "jaccard"])
 def test_other_threads_run_while_a_kernel_works(kernel: str) -> None:
     call = kernels_without_the_gil()[kernel]
     assert callable(call)

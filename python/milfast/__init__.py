@@ -9,11 +9,19 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from milfast._core import auc, auc_from_counts, auc_many, get_num_threads, rbf_gram, set_num_threads
+from milfast._core import (
+    auc,
+    auc_from_counts,
+    auc_many,
+    get_num_threads,
+    jaccard_matrix,
+    rbf_gram,
+    set_num_threads,
+)
 from milfast.bags import Bags
 
 if TYPE_CHECKING:
-    from milfast import checks, datasets, models, study, uncertainty
+    from milfast import checks, consistency, datasets, models, study, uncertainty
     from milfast.checks import check_model, sample_bags
     from milfast.evaluation import evaluate
     from milfast.gram import bag_gram
@@ -28,9 +36,11 @@ __all__ = [
     "bag_gram",
     "check_model",
     "checks",
+    "consistency",
     "datasets",
     "evaluate",
     "get_num_threads",
+    "jaccard_matrix",
     "models",
     "rbf_gram",
     "sample_bags",
@@ -44,6 +54,7 @@ _LAZY = {
     "bag_gram": "gram",
     "check_model": "checks",
     "checks": None,
+    "consistency": None,
     "datasets": None,
     "evaluate": "evaluation",
     "models": None,

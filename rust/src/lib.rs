@@ -6,6 +6,7 @@
 
 pub mod auc;
 pub mod bags;
+pub mod consistency;
 pub mod delong;
 pub mod error;
 pub mod gram;

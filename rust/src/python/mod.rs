@@ -1,6 +1,7 @@
 //! The Python face of the kernels, and the only place that mentions pyo3.
 
 mod arrays;
+mod consistency;
 mod gram;
 mod machine;
 mod metrics;
@@ -12,6 +13,8 @@ use pyo3::prelude::*;
 /// The compiled kernels of milfast. Use them through `milfast`.
 #[pymodule]
 mod _core {
+    #[pymodule_export]
+    use super::consistency::{agreement_matrix, agreement_summary, intersections, jaccard_matrix, sample_counts};
     #[pymodule_export]
     use super::gram::{rbf_bag_diagonal, rbf_bag_sums, rbf_gram};
     #[pymodule_export]
