@@ -3,11 +3,12 @@
 //! A placement is the share of the other class that a score beats, ties counting half. Doubled placements are integers,
 //! and so are the sums that their variance needs.
 
-use crate::auc::{PairCounts, Score};
+use crate::auc::PairCounts;
 use crate::error::{Error, Result};
 use crate::labels::{self, Label};
 use crate::memory;
 use crate::parallel::Interrupt;
+use crate::scores::Score;
 
 /// AUC and its variance.
 #[derive(Clone, Copy, Debug, PartialEq)]

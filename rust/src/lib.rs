@@ -11,9 +11,11 @@ pub mod error;
 pub mod gram;
 pub mod labels;
 pub mod memory;
+mod pairs;
 pub mod parallel;
 #[cfg(feature = "python")]
 mod python;
 pub mod rng;
 pub mod sampling;
+pub mod scores;
 pub mod simd;
