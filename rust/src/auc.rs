@@ -9,6 +9,7 @@ use crate::memory;
 use crate::pairs::{self, Outcome};
 use crate::parallel::{self, Interrupt};
 use crate::scores::{LANES, Score};
+use crate::sort;
 
 /// Up to this many scores no memory is allocated, if there are few pairs.
 const ON_STACK: usize = 256;
@@ -180,9 +181,7 @@ fn weights_by_score<S: Score, L: Label>(
         largest[positive as usize] = f64::max(largest[positive as usize], weights.map_or(1.0, |w| w[i]));
     }
     let scales = largest.map(scale);
-    interrupt.check()?;
-    order.sort_unstable();
-    interrupt.check()?;
+    let order = sort::sorted(order, interrupt)?;
     let by_score = || order.chunk_by(|a, b| a.0 == b.0);
     let mut groups = memory::room(by_score().count(), "the weights at each score")?;
     for group in by_score() {
@@ -299,7 +298,8 @@ pub fn many<S: Score, L: Label>(
     Ok(aucs)
 }
 
-fn in_row(row: usize, error: Error) -> Error {
+/// The error, naming the row of a matrix.
+pub(crate) fn in_row(row: usize, error: Error) -> Error {
     match error {
         Error::NotFinite { argument, position, value } => {
             Error::NotFinite { argument, position: position.replacen('[', &format!("[{row}, "), 1), value }

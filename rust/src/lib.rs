@@ -19,3 +19,4 @@ pub mod rng;
 pub mod sampling;
 pub mod scores;
 pub mod simd;
+mod sort;

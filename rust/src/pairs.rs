@@ -14,19 +14,20 @@ use crate::memory;
 use crate::parallel::{self, Interrupt};
 use crate::scores::{LANES, Score};
 use crate::simd::{Kernel, dispatch};
+use crate::sort;
 
 /// Up to this many pairs they are compared at once.
 const FEW_PAIRS: usize = 1 << 12;
 /// Up to this many pairs, where they are all there are.
-const FEW_IN_ALL: usize = 1 << 14;
+const FEW_IN_ALL: usize = 1 << 13;
 /// Scores to a narrow bin, on average: most are in bins fuller than that.
 const IN_A_BIN: usize = 10;
 const MOST_BINS: usize = 1 << 13;
 /// More scores than this go through wide bins.
 pub(crate) const BLOCK: usize = 1 << 15;
 /// Scores to a wide bin.
-const IN_A_WIDE_BIN: usize = 1 << 11;
-const MOST_WIDE_BINS: usize = 1 << 10;
+const IN_A_WIDE_BIN: usize = 1 << 12;
+const MOST_WIDE_BINS: usize = 1 << 9;
 /// Cuts between wide bins where no straight line will do.
 const CUTS: usize = 255;
 /// Scores that go into bins between two looks for an interrupt.
@@ -138,7 +139,11 @@ impl<S: Score> Kernel for Block<'_, S> {
             *end += 1;
         }
         let n_pos: usize = ids.iter().map(|&id| usize::from(id & 1)).sum();
-        if 2 * n_pos > ids.len() { count::<S, true>(cells, ends, crowded) } else { count::<S, false>(cells, ends, crowded) }
+        if 2 * n_pos > ids.len() {
+            count::<S, true>(cells, ends, crowded)
+        } else {
+            count::<S, false>(cells, ends, crowded)
+        }
     }
 }
 
@@ -415,12 +420,12 @@ fn wide<S: Score, L: Label>(scores: &[S], labels: &[L], depth: u32, interrupt: &
     if let Some(outcome) = repeated(scores, labels, &sample, interrupt)? {
         return Ok(outcome);
     }
-    let bins = (n / IN_A_WIDE_BIN).clamp(64, MOST_WIDE_BINS);
+    let bins = (n / IN_A_WIDE_BIN).clamp(32, MOST_WIDE_BINS);
     let wide = Wide::of(&sample, bins);
     let n_ids = 2 * wide.n_bins(bins);
 
     let cuts = pieces(n)?;
-    let mut ids = memory::filled(0u16, n, "the bins of the scores")?;
+    let mut ids = sort::filled(0u16, n, "the bins of the scores", interrupt)?;
     let mut work = Vec::with_capacity(cuts.len());
     let mut rest = &mut ids[..];
     for cut in cuts.windows(2) {
@@ -449,7 +454,7 @@ fn wide<S: Score, L: Label>(scores: &[S], labels: &[L], depth: u32, interrupt: &
         return Ok(Outcome::NotLabels);
     }
 
-    let mut cells = memory::filled(S::default(), n, "the scores by bin")?;
+    let mut cells = sort::filled(S::default(), n, "the scores by bin", interrupt)?;
     let mut sizes = memory::filled(0usize, n_ids, "the sizes of the bins")?;
     let mut slots: Vec<Vec<IterMut<'_, S>>> = Vec::with_capacity(counted.len());
     for _ in &counted {

@@ -139,7 +139,10 @@ mod tests {
         for bins in [2, 3, 100, 4096, 1 << 16] {
             let Some(slope) = S::slope(low, high, bins) else { continue };
             let found: Vec<u32> = ascending.iter().map(|s| s.bin(low, slope)).collect();
-            assert!(found.is_sorted() && found[0] == 0 && (found[found.len() - 1] as usize) < bins, "{bins}: {found:?}");
+            assert!(
+                found.is_sorted() && found[0] == 0 && (found[found.len() - 1] as usize) < bins,
+                "{bins}: {found:?}"
+            );
         }
     }
 
