@@ -46,6 +46,20 @@ fn same_length<S, L>(scores: &[S], labels: &[L]) -> Result<()> {
     }
 }
 
+/// The numbers of negatives and positives, if scores and labels can be used.
+pub(crate) fn check<S: Score, L: Label>(scores: &[S], labels: &[L]) -> Result<[u64; 2]> {
+    same_length(scores, labels)?;
+    if scores.iter().fold(false, |nan, score| nan | score.is_nan()) {
+        return Err(not_a_number("scores", scores));
+    }
+    let (bits, n_pos) =
+        labels.iter().fold((0, 0), |(bits, n), label| (bits | label.bit(), n + u64::from(label.is_one())));
+    if !labels::is_binary(bits) {
+        return Err(hint_swapped(labels::explain(labels), scores));
+    }
+    Ok([labels.len() as u64 - n_pos, n_pos])
+}
+
 fn not_a_number<S: Score>(argument: &str, values: &[S]) -> Error {
     let i = values.iter().position(|v| v.is_nan()).unwrap_or(0);
     Error::NotFinite { argument: argument.to_owned(), position: format!("[{i}]"), value: "NaN".to_owned() }

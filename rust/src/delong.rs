@@ -282,10 +282,21 @@ mod tests {
         let got = jackknife(&scores, &labels, &never).unwrap();
         for i in 0..50 {
             let (mut s, mut l) = (scores.clone(), labels.clone());
-            (s.remove(i), l.remove(i));
+            s.remove(i);
+            l.remove(i);
             assert_eq!(got[i].to_bits(), auc::pair_counts(&s, &l, &never).unwrap().auc().to_bits());
         }
         assert!(jackknife(&[1.0, 2.0], &[true, false], &never).unwrap().iter().all(|v| v.is_nan()));
+    }
+
+    #[derive(Clone)]
+    struct Twice(Vec<u32>);
+    impl Kernel for Twice {
+        type Output = u64;
+        #[inline(always)]
+        fn run(self) -> u64 {
+            Products { a: &self.0, b: &self.0 }.run()
+        }
     }
 
     #[test]
@@ -300,15 +311,6 @@ mod tests {
             assert!((got / (share * (1.0 - share) / (m - 1) as f64) - 1.0).abs() < 1e-8, "{m}: {got}");
         }
         let a: Vec<u32> = (0..1000).map(|i| i * 7919 % 10_007).collect();
-        #[derive(Clone)]
-        struct Twice(Vec<u32>);
-        impl Kernel for Twice {
-            type Output = u64;
-            #[inline(always)]
-            fn run(self) -> u64 {
-                Products { a: &self.0, b: &self.0 }.run()
-            }
-        }
         assert!(on_every_level(&Twice(a)).windows(2).all(|w| w[0] == w[1]));
     }
 

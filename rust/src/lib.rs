@@ -4,8 +4,10 @@
 //! They promise: counts are exact integers; the same seed gives the same bits for any number of threads and on any
 //! dispatch path; no input makes them panic; long work can be interrupted.
 
+pub mod accumulator;
 pub mod auc;
 pub mod bags;
+pub mod bootstrap;
 pub mod delong;
 pub mod error;
 pub mod gram;

@@ -489,10 +489,13 @@ fn wide<S: Score, L: Label>(scores: &[S], labels: &[L], depth: u32, interrupt: &
     Ok(Outcome::Counted(doubled_u, n_pos))
 }
 
+/// Scores of neighbouring wide bins, the sizes of both classes in each, and how many negatives lie below.
+type Wider<'a, S> = (&'a [S], &'a [[usize; 2]], usize);
+
 /// Count the pairs of scores that lie in wide bins, negatives before positives in each.
 fn bin_by_bin<S: Score>(cells: &[S], sizes: &[usize], depth: u32, interrupt: &Interrupt) -> Result<u128> {
     // Neighbouring bins make one task, so that they share their room.
-    let mut tasks: Vec<(&[S], &[[usize; 2]], usize)> = Vec::new();
+    let mut tasks: Vec<Wider<'_, S>> = Vec::new();
     let (bins, mut below) = (sizes.as_chunks::<2>().0, 0);
     let (mut first, mut start, mut length, mut negatives) = (0, 0, 0, 0);
     for (i, [n_neg, n_pos]) in bins.iter().enumerate() {

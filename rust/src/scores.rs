@@ -21,7 +21,12 @@ pub trait Score: Copy + Default + PartialOrd + Send + Sync + std::fmt::Display {
     fn is_nan(self) -> bool;
     /// Bit of the score read as a label, to recognise swapped arguments.
     fn label_bit(self) -> u8;
+    /// The nearest float64.
+    fn as_f64(self) -> f64;
+    /// Whether it is the score itself.
+    fn is_f64(self) -> bool;
     /// The least score above this one.
+    #[must_use]
     fn next(self) -> Self;
     /// Slope that maps `low..=high` onto `bins` bins (at most 2^16); nothing where no straight line does.
     fn slope(low: Self, high: Self, bins: usize) -> Option<Self::Slope>;
@@ -68,6 +73,14 @@ macro_rules! float_score {
             fn label_bit(self) -> u8 {
                 self.bit()
             }
+            #[inline(always)]
+            fn as_f64(self) -> f64 {
+                f64::from(self)
+            }
+            #[inline(always)]
+            fn is_f64(self) -> bool {
+                true
+            }
             fn next(self) -> Self {
                 self.next_up()
             }
@@ -104,6 +117,15 @@ macro_rules! integer_score {
             fn label_bit(self) -> u8 {
                 self.bit()
             }
+            #[inline(always)]
+            fn as_f64(self) -> f64 {
+                self as f64
+            }
+            #[inline(always)]
+            fn is_f64(self) -> bool {
+                let size = self.abs_diff(0);
+                size == 0 || u64::BITS - size.leading_zeros() - size.trailing_zeros() <= f64::MANTISSA_DIGITS
+            }
             fn next(self) -> Self {
                 self.saturating_add(1)
             }
@@ -132,6 +154,14 @@ mod tests {
         assert!(ascending.windows(2).all(|w| w[0].key() < w[1].key()));
         assert_eq!((-0.0f64).key(), 0.0f64.key());
         assert!(i64::MIN.key() < (-1i64).key() && (-1i64).key() < 0i64.key() && 0i64.key() < i64::MAX.key());
+    }
+
+    #[test]
+    fn integers_that_float64_holds_are_known() {
+        for (integer, holds) in [(0, true), (-1, true), (1 << 53, true), ((1 << 53) + 1, false), (i64::MAX, false)] {
+            assert_eq!(integer.is_f64(), holds, "{integer}");
+        }
+        assert!(i64::MIN.is_f64() && (u64::MAX << 11).is_f64() && !u64::MAX.is_f64());
     }
 
     fn bins_ascend<S: Score>(ascending: &[S]) {
