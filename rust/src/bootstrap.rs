@@ -68,14 +68,14 @@ impl Model {
 
 /// Number of negatives before each positive, summed.
 fn area(order: &[u32], times: &[u8], n_pos: u32, interrupt: &Interrupt) -> Result<u64> {
-    let (mut below, mut area) = (0u64, 0u64);
+    let (mut below, mut area) = (0u32, 0u64);
     for order in order.chunks(STEP) {
         interrupt.check()?;
         for &number in order {
             // Masks, not branches: the classes come in no order that could be foreseen.
-            let (times, negative) = (u64::from(times[number as usize]), 0u64.wrapping_sub(u64::from(number >= n_pos)));
-            area += (times & !negative) * below;
-            below += times & negative;
+            let (times, negative) = (u32::from(times[number as usize]), 0u32.wrapping_sub(u32::from(number >= n_pos)));
+            area += u64::from(times & !negative) * u64::from(below);
+            below += times & negative; // not more than 2^32 members
         }
     }
     Ok(area)
@@ -107,7 +107,7 @@ fn draw(mut draws: Integers, times: &mut [u8], interrupt: &Interrupt) -> Result<
 /// NaN where a plain resample holds one class only.
 ///
 /// # Errors
-/// As [`auc::pair_counts`], naming the row; [`Error::Range`] for 2^32 scores or more, or when a class is empty.
+/// As [`auc::pair_counts`], naming the row of several; [`Error::Range`] for 2^32 scores or more, or when a class is empty.
 pub fn replicates<S: Score, L: Label>(
     scores: &[S],
     labels: &[L],
@@ -123,7 +123,8 @@ pub fn replicates<S: Score, L: Label>(
     }
     let mut n_pos = 0;
     for (row, scores) in scores.chunks_exact(n.max(1)).enumerate() {
-        let [n_neg, positives] = auc::check(scores, labels).map_err(|error| auc::in_row(row, error))?;
+        let [n_neg, positives] =
+            auc::check(scores, labels).map_err(|error| if k > 1 { auc::in_row(row, error) } else { error })?;
         if n_neg == 0 || positives == 0 {
             return Err(Error::Range("labels hold one class only: there is no AUC to resample".to_owned()));
         }

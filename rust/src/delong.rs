@@ -158,13 +158,14 @@ pub struct Covariance {
 /// DeLong's covariances of the AUCs of models that scored the same labels; a row of `scores` holds those of a model.
 ///
 /// # Errors
-/// As [`placements`]; the message names the row.
+/// As [`placements`]; the message names the row of several.
 pub fn covariance<S: Score, L: Label>(scores: &[S], labels: &[L], interrupt: &Interrupt) -> Result<Covariance> {
     let k = scores.len().checked_div(labels.len()).unwrap_or(0);
     let rows = memory::collect(0..k, "the list of models")?;
     let n = labels.len();
     let models = parallel::map(rows, scores.len() >= LARGE, interrupt, |row| {
-        placements(&scores[row * n..(row + 1) * n], labels, interrupt).map_err(|error| auc::in_row(row, error))
+        placements(&scores[row * n..(row + 1) * n], labels, interrupt)
+            .map_err(|error| if k > 1 { auc::in_row(row, error) } else { error })
     })?;
     let mut pairs = memory::room(k * (k + 1) / 2, "the pairs of models")?;
     pairs.extend((0..k).flat_map(|a| (a..k).map(move |b| (a, b))));

@@ -223,17 +223,25 @@ impl Kernel for Below<'_> {
         let least = self.n.wrapping_neg() % self.n; // below it a number would come up more often than others
         let (mut block, mut rejected) = (self.counter[0], false);
         for tile in self.out.chunks_mut(TILE) {
-            let mut numbers = [0u32; TILE];
+            let mut words = [[0u32; LANES]; 4];
             for lane in 0..LANES {
                 let counter = [block.wrapping_add(lane as u32), self.counter[1], self.counter[2], self.counter[3]];
-                let words = philox(counter, self.key);
+                let w = philox(counter, self.key);
                 for i in 0..4 {
-                    let product = u64::from(words[i]) * u64::from(self.n);
+                    words[i][lane] = w[i];
+                }
+            }
+            let mut numbers = [0u32; TILE];
+            let mut rejects = [false; LANES];
+            for i in 0..4 {
+                for lane in 0..LANES {
+                    let product = u64::from(words[i][lane]) * u64::from(self.n);
                     let reject = (product as u32) < least;
-                    rejected |= reject;
+                    rejects[lane] |= reject;
                     numbers[i * LANES + lane] = if reject { REJECTED } else { (product >> 32) as u32 };
                 }
             }
+            rejected |= rejects.into_iter().any(|reject| reject);
             block = block.wrapping_add(LANES as u32);
             tile.copy_from_slice(&numbers[..tile.len()]);
         }

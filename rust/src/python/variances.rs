@@ -248,7 +248,7 @@ pub(super) fn auc_jackknife<'py>(
 /// Raises
 /// ------
 /// ValueError, TypeError
-///     As `auc`; when a class is absent, or there are 2**32 scores or more.
+///     As `auc`; when a class is absent, `n_replicates` is negative, or there are 2**32 scores or more.
 ///
 /// Examples
 /// --------
@@ -262,11 +262,14 @@ pub(super) fn bootstrap_auc<'py>(
     py: Python<'py>,
     scores: &Bound<'py, PyAny>,
     labels: &Bound<'py, PyAny>,
-    n_replicates: usize,
+    n_replicates: i64,
     stratified: bool,
     random_state: u64,
     pos_label: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
+    let Ok(n_replicates) = usize::try_from(n_replicates) else {
+        return Err(PyValueError::new_err(format!("n_replicates must not be negative; got {n_replicates}")));
+    };
     let (scores, labels, rows) = models(scores, labels, pos_label)?;
     let resample = if stratified { Resample::Stratified } else { Resample::Plain };
     let values = with_scores!(scores, |scores| with_labels!(labels, |labels| {
