@@ -29,56 +29,67 @@ pub enum Resample {
     Stratified,
 }
 
-/// The members of both classes by score. They are numbered as they come, positives before negatives.
+/// What the scores of one model say about pairs. Members of a class are numbered as they come.
 struct Model {
-    /// Positives before the negatives they tie with: such pairs are lost.
-    lost: Vec<u32>,
-    /// Positives behind the negatives they tie with: such pairs are won. Empty where that is the same.
-    won: Vec<u32>,
+    /// Numbers of the negatives, by ascending score.
+    neg: Vec<u32>,
+    /// For each positive, how many negatives lie below it.
+    below: Vec<u32>,
+    /// For each positive, how many negatives do not lie above it; empty where no positive ties with a negative.
+    not_above: Vec<u32>,
 }
 
 impl Model {
-    fn new<S: Score, L: Label>(scores: &[S], labels: &[L], n_pos: u32, interrupt: &Interrupt) -> Result<Self> {
+    fn new<S: Score, L: Label>(scores: &[S], labels: &[L], n_pos: usize, interrupt: &Interrupt) -> Result<Self> {
+        // A score goes with its number within its class, positives before negatives.
         let mut order: Vec<(S::Key, u32)> = memory::room(scores.len(), WHAT)?;
-        let (mut pos, mut neg) = (0, n_pos);
+        let mut next = [n_pos as u32, 0];
         for (&score, &label) in scores.iter().zip(labels) {
-            let number = if label.is_one() { &mut pos } else { &mut neg };
+            let number = &mut next[usize::from(label.is_one())];
             order.push((score.key(), *number));
             *number += 1;
         }
         let order = sort::sorted(order, interrupt)?;
-        let lost = memory::collect(order.iter().map(|&(_, number)| number), WHAT)?;
-        let tied = order.windows(2).any(|pair| pair[0].0 == pair[1].0 && pair[0].1 < n_pos && pair[1].1 >= n_pos);
-        let mut won = Vec::new();
-        if tied {
-            won = memory::room(order.len(), WHAT)?;
-            for group in order.chunk_by(|a, b| a.0 == b.0) {
-                won.extend(group.iter().rev().map(|&(_, number)| number));
+        let mut neg = memory::room(scores.len() - n_pos, WHAT)?;
+        let mut below = sort::filled(0, n_pos, WHAT, interrupt)?;
+        let mut not_above = sort::filled(0, n_pos, WHAT, interrupt)?;
+        let mut tied = false;
+        for group in order.chunk_by(|a, b| a.0 == b.0) {
+            let positives = group.partition_point(|&(_, number)| (number as usize) < n_pos);
+            let lower = neg.len() as u32;
+            neg.extend(group[positives..].iter().map(|&(_, number)| number - n_pos as u32));
+            for &(_, number) in &group[..positives] {
+                below[number as usize] = lower;
+                not_above[number as usize] = neg.len() as u32;
             }
+            tied |= positives > 0 && positives < group.len();
         }
-        Ok(Self { lost, won })
+        Ok(Self { neg, below, not_above: if tied { not_above } else { Vec::new() } })
     }
 
-    /// Twice the U statistic of members that come `times[number]` times.
-    fn doubled_u(&self, times: &[u8], n_pos: u32, interrupt: &Interrupt) -> Result<u64> {
-        let lost = area(&self.lost, times, n_pos, interrupt)?;
-        Ok(lost + if self.won.is_empty() { lost } else { area(&self.won, times, n_pos, interrupt)? })
+    /// Twice the U statistic of members that come so many times; `sums` has room for one more than the negatives.
+    fn doubled_u(&self, pos: &[u8], neg: &[u8], sums: &mut [u32], interrupt: &Interrupt) -> Result<u64> {
+        let mut sum = 0; // of not more than 2^32 members
+        for (numbers, sums) in self.neg.chunks(STEP).zip(sums[1..].chunks_mut(STEP)) {
+            interrupt.check()?;
+            for (&number, total) in numbers.iter().zip(sums) {
+                sum += u32::from(neg[number as usize]);
+                *total = sum;
+            }
+        }
+        let lost = sum_up(pos, &self.below, sums, interrupt)?;
+        Ok(lost + if self.not_above.is_empty() { lost } else { sum_up(pos, &self.not_above, sums, interrupt)? })
     }
 }
 
-/// Number of negatives before each positive, summed.
-fn area(order: &[u32], times: &[u8], n_pos: u32, interrupt: &Interrupt) -> Result<u64> {
-    let (mut below, mut area) = (0u32, 0u64);
-    for order in order.chunks(STEP) {
+/// Over the positives, how often each comes times the sum at its place.
+fn sum_up(times: &[u8], places: &[u32], sums: &[u32], interrupt: &Interrupt) -> Result<u64> {
+    let mut total = 0;
+    for (times, places) in times.chunks(STEP).zip(places.chunks(STEP)) {
         interrupt.check()?;
-        for &number in order {
-            // Masks, not branches: the classes come in no order that could be foreseen.
-            let (times, negative) = (u32::from(times[number as usize]), 0u32.wrapping_sub(u32::from(number >= n_pos)));
-            area += u64::from(times & !negative) * u64::from(below);
-            below += times & negative; // not more than 2^32 members
-        }
+        total += times.iter().zip(places).map(|(&t, &at)| u64::from(t) * u64::from(sums[at as usize])).sum::<u64>();
     }
-    Ok(area)
+    Ok(total)
 }
 
 /// Count how often each member is drawn.
@@ -132,13 +143,14 @@ pub fn replicates<S: Score, L: Label>(
     }
     let rows = memory::collect(0..k, "the list of models")?;
     let models = parallel::map(rows, scores.len() >= STEP, interrupt, |row| {
-        Model::new(&scores[row * n..(row + 1) * n], labels, n_pos as u32, interrupt)
+        Model::new(&scores[row * n..(row + 1) * n], labels, n_pos, interrupt)
     })?;
     let mut values = sort::filled(f64::NAN, n_replicates.saturating_mul(k), "the replicates", interrupt)?;
     let block = (STEP / n.max(1)).max(1);
     let cuts = parallel::cuts(n_replicates, block, |replicate| replicate * k)?;
     parallel::fill(&mut values, &cuts, n.saturating_mul(n_replicates) >= STEP, interrupt, |i, values| {
         let mut times = memory::filled(0u8, n, "the resample")?;
+        let mut sums = memory::filled(0u32, n - n_pos + 1, "the resample")?;
         for (replicate, values) in (i * block..).zip(values.chunks_mut(k.max(1))) {
             times.fill(0);
             let integers =
@@ -151,9 +163,10 @@ pub fn replicates<S: Score, L: Label>(
                     draw(integers(2, n - n_pos), neg, interrupt)?;
                 }
             }
-            let n_pos_drawn = times[..n_pos].iter().map(|&times| u64::from(times)).sum();
+            let (pos, neg) = times.split_at(n_pos);
+            let n_pos_drawn = pos.iter().map(|&times| u64::from(times)).sum();
             for (value, model) in values.iter_mut().zip(&models) {
-                let doubled_u = model.doubled_u(&times, n_pos as u32, interrupt)?.into();
+                let doubled_u = model.doubled_u(pos, neg, &mut sums, interrupt)?.into();
                 *value = PairCounts { doubled_u, n_pos: n_pos_drawn, n_neg: n as u64 - n_pos_drawn }.auc();
             }
         }

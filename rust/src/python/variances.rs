@@ -112,8 +112,8 @@ fn models<'py>(
 /// >>> aucs
 /// array([0.75, 0.5 ])
 /// >>> covariance
-/// array([[0.125, 0.   ],
-///        [0.   , 0.25 ]])
+/// array([[ 0.125, -0.125],
+///        [-0.125,  0.25 ]])
 #[pyfunction]
 #[pyo3(signature = (scores, labels, *, pos_label=None))]
 #[allow(clippy::type_complexity)]
@@ -255,7 +255,7 @@ pub(super) fn auc_jackknife<'py>(
 /// >>> from milfast._core import bootstrap_auc
 /// >>> replicates = bootstrap_auc([0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1], 500, random_state=0)
 /// >>> sorted({float(value) for value in replicates})
-/// [0.0, 0.25, 0.5, 0.75, 1.0]
+/// [0.0, 0.5, 0.75, 1.0]
 #[pyfunction]
 #[pyo3(signature = (scores, labels, n_replicates, *, stratified=true, random_state, pos_label=None))]
 pub(super) fn bootstrap_auc<'py>(
