@@ -393,13 +393,13 @@ def test_kernels_called_from_several_threads_give_the_right_results() -> None:
 
 def kernels_without_the_gil() -> dict[str, object]:
     rng = np.random.default_rng(3)
-    scores, labels = rng.standard_normal(900_000), rng.integers(0, 2, 900_000)
+    scores, labels = rng.standard_normal(3_600_000), rng.integers(0, 2, 3_600_000)
     x = rng.standard_normal((500, 900))
     bags = mf.Bags(x, np.arange(0, 501, 5))
     return {
         "auc": lambda: mf.auc(scores, labels),
-        "weighted": lambda: mf.auc(scores, labels, sample_weight=np.ones(900_000)),
-        "auc_many": lambda: mf.auc_many(scores.reshape(900, 1000), labels[:1000]),
+        "weighted": lambda: mf.auc(scores[:900_000], labels[:900_000], sample_weight=np.ones(900_000)),
+        "auc_many": lambda: mf.auc_many(scores.reshape(3600, 1000), labels[:1000]),
         "rbf_gram": lambda: mf.rbf_gram(x, gamma=1e-3),
         "bag_gram": lambda: mf.bag_gram(bags, gamma=1e-3),
         "sample_bags": lambda: mf.sample_bags("presence", 20_000, random_state=0),

@@ -42,11 +42,11 @@ struct Model {
 impl Model {
     fn new<S: Score, L: Label>(scores: &[S], labels: &[L], n_pos: usize, interrupt: &Interrupt) -> Result<Self> {
         // A score goes with its number within its class, positives before negatives.
-        let mut order: Vec<(S::Key, u32)> = memory::room(scores.len(), WHAT)?;
+        let mut order: Vec<u128> = memory::room(scores.len(), WHAT)?;
         let mut next = [n_pos as u32, 0];
         for (&score, &label) in scores.iter().zip(labels) {
             let number = &mut next[usize::from(label.is_one())];
-            order.push((score.key(), *number));
+            order.push(score.numbered(*number));
             *number += 1;
         }
         let order = sort::sorted(order, interrupt)?;
@@ -54,13 +54,14 @@ impl Model {
         let mut below = sort::filled(0, n_pos, WHAT, interrupt)?;
         let mut not_above = sort::filled(0, n_pos, WHAT, interrupt)?;
         let mut tied = false;
-        for group in order.chunk_by(|a, b| a.0 == b.0) {
-            let positives = group.partition_point(|&(_, number)| (number as usize) < n_pos);
+        for group in order.chunk_by(|a, b| a >> 32 == b >> 32) {
+            let positives = group.partition_point(|&numbered| (numbered as u32 as usize) < n_pos);
             let lower = neg.len() as u32;
-            neg.extend(group[positives..].iter().map(|&(_, number)| number - n_pos as u32));
-            for &(_, number) in &group[..positives] {
-                below[number as usize] = lower;
-                not_above[number as usize] = neg.len() as u32;
+            neg.extend(group[positives..].iter().map(|&numbered| numbered as u32 - n_pos as u32));
+            for &numbered in &group[..positives] {
+                let number = numbered as u32 as usize;
+                below[number] = lower;
+                not_above[number] = neg.len() as u32;
             }
             tied |= positives > 0 && positives < group.len();
         }

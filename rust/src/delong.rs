@@ -98,24 +98,25 @@ pub fn placements<S: Score, L: Label>(scores: &[S], labels: &[L], interrupt: &In
     }
     let counts = auc::pair_counts(scores, labels, interrupt)?;
     // A score goes with its number within its class, doubled, plus the class.
-    let mut order: Vec<(S::Key, u32)> = memory::room(scores.len(), "the order of the scores")?;
+    let mut order: Vec<u128> = memory::room(scores.len(), "the order of the scores")?;
     let mut seen = [0u32, 1];
     for (&score, &label) in scores.iter().zip(labels) {
         let number = &mut seen[usize::from(label.is_one())];
-        order.push((score.key(), *number));
+        order.push(score.numbered(*number));
         *number += 2;
     }
     let order = sort::sorted(order, interrupt)?;
     let mut of_pos = sort::filled(0u32, counts.n_pos as usize, WHAT, interrupt)?;
     let mut of_neg = sort::filled(0u32, counts.n_neg as usize, WHAT, interrupt)?;
     let (mut neg_below, mut pos_below) = (0, 0);
-    for (i, tied) in order.chunk_by(|a, b| a.0 == b.0).enumerate() {
+    for (i, tied) in order.chunk_by(|a, b| a >> 32 == b >> 32).enumerate() {
         if i.is_multiple_of(1 << 20) {
             interrupt.check()?;
         }
-        let pos: u32 = tied.iter().map(|(_, number)| number & 1).sum();
+        let pos: u32 = tied.iter().map(|&numbered| numbered as u32 & 1).sum();
         let neg = tied.len() as u32 - pos;
-        for &(_, number) in tied {
+        for &numbered in tied {
+            let number = numbered as u32;
             let place = number as usize / 2;
             if number & 1 == 1 {
                 of_pos[place] = 2 * neg_below + neg;
