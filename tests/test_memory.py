@@ -90,6 +90,23 @@ CALLS = {
         "call = lambda: mf.auc(scores, labels)"
     ),
     "delong": ("scores = np.random.rand(10**7); labels = scores > 0.5; call = lambda: _core.delong(scores, labels)"),
+    "covariance": (
+        "scores = np.random.rand(2, 5 * 10**6); labels = scores[0] > 0.5\n"
+        "call = lambda: _core.delong_covariance(scores, labels)"
+    ),
+    "bootstrap": (
+        "scores = np.random.rand(10**7); labels = scores > 0.5\n"
+        "call = lambda: _core.bootstrap_auc(scores, labels, 1, random_state=0)"
+    ),
+    "replicates": "call = lambda: _core.bootstrap_auc([1, 2], [0, 1], 10**8, random_state=0)",
+    "accumulator": (
+        "scores = np.random.rand(10**5); labels = scores > 0.5\n"
+        "call = lambda: mf.AUCAccumulator(bins=65536).update(scores, labels)"
+    ),
+    "accumulator_exact": (
+        "scores = np.random.rand(10**7); labels = scores > 0.5\n"
+        "call = lambda: mf.AUCAccumulator(exact=True).update(scores, labels)"
+    ),
     "from_counts": "pos = np.ones(2 * 10**7, np.int64); call = lambda: mf.auc_from_counts(pos, pos)",
     "labels": "labels = np.ones(10**8, np.int8); call = lambda: _core.binary_labels(labels)",
 }

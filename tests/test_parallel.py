@@ -27,7 +27,7 @@ DIGESTS = """
     import hashlib
     import numpy as np
     import milfast as mf
-    from milfast._core import delong, rbf_bag_diagonal
+    from milfast._core import auc_jackknife, bootstrap_auc, delong, delong_covariance, rbf_bag_diagonal
     from milfast.consistency import agreement_matrix, intersections, sample_counts, summary
 
     def kernels():
@@ -37,6 +37,18 @@ DIGESTS = """
         yield "auc32", mf.auc(scores.astype(np.float32), labels)
         yield "weighted", mf.auc(scores, labels, sample_weight=rng.random(80_000))
         yield "delong", delong(scores, labels)
+        for name, hard in (("tied", scores.round(1)), ("saturated", 1 / (1 + np.exp(-60 * scores)))):
+            yield name, mf.auc(np.tile(hard, 4), np.tile(labels, 4))
+            yield f"{name}32", mf.auc(hard.astype(np.float32)[:70_000], labels[:70_000])
+            yield f"{name}-integers", mf.auc((hard * 1e9).astype(np.int64)[:75_000], labels[:75_000])
+        models = np.stack([scores, scores**2, scores.round(1)])
+        yield "covariance", delong_covariance(models, labels)[1]
+        yield "jackknife", auc_jackknife(scores.round(2), labels)
+        for stratified in (True, False):
+            yield f"bootstrap-{stratified}", bootstrap_auc(models, labels, 9, stratified=stratified, random_state=1)
+        accumulator = mf.AUCAccumulator()
+        accumulator.update(scores, labels)
+        yield "accumulator", np.concatenate([np.array(v, float) for v in list(accumulator.to_dict().values())[1:]])
         yield "many", mf.auc_many(scores.reshape(400, 200), labels[:200])
         yield "small", mf.auc_many(scores.reshape(-1, 20), labels[:20] | (np.arange(20) == 0))
         x = rng.standard_normal((700, 9))
@@ -331,6 +343,9 @@ def test_ctrl_c_ends_a_long_kernel(kernel: str, threads: str) -> None:
         "mf.auc(scores, labels, sample_weight=scores)",
         "mf.auc_many(scores.reshape(8, -1), labels[:1_500_000])",
         "delong(scores, labels)",
+        "auc_jackknife(scores, labels)",
+        "bootstrap_auc(scores, labels, 3, random_state=0)",
+        "mf.AUCAccumulator().update(scores, labels)",
     ],
 )
 def test_signals_are_looked_for_while_the_area_is_computed(call: str) -> None:
@@ -341,7 +356,7 @@ def test_signals_are_looked_for_while_the_area_is_computed(call: str) -> None:
     handled = []
     signal.signal(signal.SIGALRM, lambda *_: handled.append(time.perf_counter()))
     start = time.perf_counter()
-    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    signal.setitimer(signal.ITIMER_REAL, 0.01)
     {call}
     middle = (start + time.perf_counter()) / 2
     print(len(handled) == 1 and handled[0] < middle)
@@ -396,14 +411,14 @@ def test_kernels_called_from_several_threads_give_the_right_results() -> None:
 
 def kernels_without_the_gil() -> dict[str, object]:
     rng = np.random.default_rng(3)
-    scores, labels = rng.standard_normal(900_000), rng.integers(0, 2, 900_000)
+    scores, labels = rng.standard_normal(3_600_000), rng.integers(0, 2, 3_600_000)
     x = rng.standard_normal((500, 900))
     bags = mf.Bags(x, np.arange(0, 501, 5))
     errors = rng.random((1500, 4000)) < 0.3
     return {
         "auc": lambda: mf.auc(scores, labels),
-        "weighted": lambda: mf.auc(scores, labels, sample_weight=np.ones(900_000)),
-        "auc_many": lambda: mf.auc_many(scores.reshape(900, 1000), labels[:1000]),
+        "weighted": lambda: mf.auc(scores[:900_000], labels[:900_000], sample_weight=np.ones(900_000)),
+        "auc_many": lambda: mf.auc_many(scores.reshape(3600, 1000), labels[:1000]),
         "rbf_gram": lambda: mf.rbf_gram(x, gamma=1e-3),
         "bag_gram": lambda: mf.bag_gram(bags, gamma=1e-3),
         "sample_bags": lambda: mf.sample_bags("presence", 20_000, random_state=0),

@@ -22,6 +22,7 @@ from milfast.bags import Bags
 
 if TYPE_CHECKING:
     from milfast import checks, consistency, datasets, models, study, uncertainty
+    from milfast.accumulator import AUCAccumulator
     from milfast.checks import check_model, sample_bags
     from milfast.evaluation import evaluate
     from milfast.gram import bag_gram
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "AUCAccumulator",
     "Bags",
     "auc",
     "auc_from_counts",
@@ -51,6 +53,7 @@ __all__ = [
 
 #: Where to find what is loaded on first use; None stands for a module of the same name.
 _LAZY = {
+    "AUCAccumulator": "accumulator",
     "bag_gram": "gram",
     "check_model": "checks",
     "checks": None,

@@ -1,20 +1,25 @@
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias, final
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 __all__ = [
+    "Accumulator",
     "agreement_matrix",
     "agreement_summary",
     "auc",
     "auc_from_counts",
+    "auc_jackknife",
     "auc_many",
     "binary_labels",
+    "bootstrap_auc",
     "delong",
+    "delong_covariance",
     "get_num_threads",
     "intersections",
     "jaccard_matrix",
+    "placements",
     "rbf_bag_diagonal",
     "rbf_bag_sums",
     "rbf_gram",
@@ -42,6 +47,19 @@ def agreement_summary(
     sample_weight: ArrayLike | None = None,
     n_samples: int | None = None,
 ) -> tuple[float, float, float, float, int, int]: ...
+
+@final
+class Accumulator:
+    def __new__(cls, bins: int | None) -> Self: ...
+    def update(self, scores: ArrayLike, labels: ArrayLike, *, pos_label: object = None) -> None: ...
+    def merge(self, other: Accumulator) -> None: ...
+    def bounds(self) -> tuple[float, float, float, int, int]: ...
+    def held(
+        self,
+    ) -> tuple[NDArray[np.uint64], NDArray[np.float64], NDArray[np.uint64], NDArray[np.uint64]] | None: ...
+    def kept(self) -> tuple[NDArray[np.float64], NDArray[np.bool_]] | None: ...
+    def restore(self, numbers: ArrayLike, values: ArrayLike, neg: ArrayLike, pos: ArrayLike) -> None: ...
+
 def auc(
     scores: ArrayLike,
     labels: ArrayLike,
@@ -52,9 +70,22 @@ def auc(
     pos_label: object = None,
 ) -> float: ...
 def auc_from_counts(pos: ArrayLike, neg: ArrayLike) -> float: ...
+def auc_jackknife(scores: ArrayLike, labels: ArrayLike, *, pos_label: object = None) -> NDArray[np.float64]: ...
 def auc_many(scores: ArrayLike, labels: ArrayLike, *, pos_label: object = None) -> NDArray[np.float64]: ...
 def binary_labels(labels: ArrayLike, *, pos_label: object = None) -> NDArray[np.bool_]: ...
+def bootstrap_auc(
+    scores: ArrayLike,
+    labels: ArrayLike,
+    n_replicates: int,
+    *,
+    stratified: bool = True,
+    random_state: int,
+    pos_label: object = None,
+) -> NDArray[np.float64]: ...
 def delong(scores: ArrayLike, labels: ArrayLike, *, pos_label: object = None) -> tuple[float, float, int, int]: ...
+def delong_covariance(
+    scores: ArrayLike, labels: ArrayLike, *, pos_label: object = None
+) -> tuple[NDArray[np.float64], NDArray[np.float64], int, int]: ...
 def get_num_threads() -> int: ...
 def intersections(
     error_sets: ArrayLike,
@@ -64,6 +95,9 @@ def intersections(
     n_samples: int | None = None,
 ) -> NDArray[Any]: ...
 def jaccard_matrix(error_sets: ArrayLike, *, n_samples: int | None = None) -> NDArray[np.float64]: ...
+def placements(
+    scores: ArrayLike, labels: ArrayLike, *, pos_label: object = None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
 def rbf_bag_diagonal(instances: ArrayLike, offsets: NDArray[np.int64], *, gamma: float) -> NDArray[np.float64]: ...
 def rbf_bag_sums(
     instances: ArrayLike,

@@ -230,6 +230,18 @@ impl<'py> Scores<'py> {
         Ok((Self::flat(&array)?, rows, columns))
     }
 
+    /// Scores of one model or, row by row, of several, and their shape.
+    pub(crate) fn one_or_more(object: &Bound<'py, PyAny>, name: &str) -> PyResult<(Self, Vec<usize>)> {
+        let array = numeric(object, name)?;
+        if !(1..=2).contains(&array.ndim()) {
+            return Err(PyValueError::new_err(format!(
+                "{name} must have shape (n,) or (models, n); got shape {:?}",
+                array.shape()
+            )));
+        }
+        Ok((Self::flat(&array)?, array.shape().to_vec()))
+    }
+
     fn flat(array: &Bound<'py, PyUntypedArray>) -> PyResult<Self> {
         if let Ok(array) = array.cast::<PyArrayDyn<f64>>() {
             return Ok(Self::F64(Flat::of(array)?));
