@@ -100,7 +100,7 @@ CALLS = {
     ),
     "replicates": "call = lambda: _core.bootstrap_auc([1, 2], [0, 1], 10**8, random_state=0)",
     "accumulator": (
-        "scores = np.random.rand(10**5); labels = scores > 0.5\n"
+        "scores = 2.0 ** np.random.uniform(-200, 200, 10**5); labels = scores > 0.5\n"
         "call = lambda: mf.AUCAccumulator(bins=65536).update(scores, labels)"
     ),
     "accumulator_exact": (

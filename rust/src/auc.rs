@@ -15,6 +15,8 @@ use crate::sort;
 const ON_STACK: usize = 256;
 /// From this many scores on the rows of a batch are shared among threads.
 const LARGE: usize = 1 << 16;
+/// Scores, or groups of them, between two looks for an interrupt.
+const STEP: usize = 1 << 18;
 /// What most memory goes into.
 const KEYS: &str = "the keys of the scores";
 
@@ -160,6 +162,9 @@ fn weights_by_score<S: Score, L: Label>(
     let mut bits = 0;
     let mut order: Vec<(S::Key, u32, usize)> = memory::room(scores.len(), KEYS)?;
     for (i, (&score, &label)) in scores.iter().zip(labels).enumerate() {
+        if i.is_multiple_of(STEP) {
+            interrupt.check()?;
+        }
         if score.is_nan() {
             return Err(not_a_number("scores", scores));
         }
@@ -192,13 +197,19 @@ fn weights_by_score<S: Score, L: Label>(
     interrupt.check()?;
     let mut largest = [0.0; 2];
     for &(_, positive, i) in &order {
+        if i.is_multiple_of(STEP) {
+            interrupt.check()?;
+        }
         largest[positive as usize] = f64::max(largest[positive as usize], weights.map_or(1.0, |w| w[i]));
     }
     let scales = largest.map(scale);
     let order = sort::sorted(order, interrupt)?;
     let by_score = || order.chunk_by(|a, b| a.0 == b.0);
     let mut groups = memory::room(by_score().count(), "the weights at each score")?;
-    for group in by_score() {
+    for (i, group) in by_score().enumerate() {
+        if i.is_multiple_of(STEP) {
+            interrupt.check()?;
+        }
         let (mut pos, mut neg) = (Sum::default(), Sum::default());
         for &(_, positive, i) in group {
             let class = if positive == 1 { &mut pos } else { &mut neg };
