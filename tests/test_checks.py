@@ -296,8 +296,8 @@ def test_groups_are_written_out_and_overlap_without_harm() -> None:
     assert asked("paper") == sorted(CHECKS)
     assert asked("laws") == ["monotonicity", "null-copies", "permutation"]
     assert asked("all") == asked(["paper", "all"]) == asked(["presence", "laws", "all"]) == sorted(mf.checks.names())
-    with pytest.raises(ValueError, match="asked for twice"):
-        asked(["paper", "presence"])
+    assert asked(["paper", "presence", "MIL001"]) == sorted(CHECKS)  # by name or by code, once
+    assert mf.checks.get("MIL006").name == "monotonicity"
     with pytest.raises(ValueError, match="group must be one of paper, laws; got 'own'"):
         mf.checks.names("own")
 
@@ -487,8 +487,6 @@ def scoring(value: Any) -> Any:
         (Size(), {"checks": [3]}, TypeError, "checks must be names or BagRecipe objects; got int"),
         (Size(), {"until_decided": True, "max_runs": 1}, ValueError, "max_runs must be an integer of at least 2; got"),
         (Size(), {"until_decided": True, "max_runs": 2.5}, ValueError, "max_runs must be an integer .*; got 2.5"),
-        (Size(), {"checks": ["presence", "presence"]}, ValueError, r"check 'presence' \(paper\) is asked for twice"),
-        (Size(), {"recipe": ["paper", "paper"]}, ValueError, r"\(paper\) is asked for twice"),
         (Size(), {"scale": "huge"}, ValueError, "scale must be one of fast, paper; got 'huge'"),
         (Size(), {"n_train": 3}, ValueError, "n_train must be an integer of at least 4; got 3"),
         (Size(), {"n_train": 0}, ValueError, "n_train must be an integer of at least 4; got 0"),
@@ -648,3 +646,22 @@ def test_a_flipped_sign_is_guessed() -> None:
     [result] = mf.check_model(Flipped(), checks="presence", n_train=40, n_test=200, random_state=0)
     assert result.verdict == "not-learned"
     assert "is the sign flipped?" in result.reason
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_the_place_of_a_bag_among_those_that_are_scored_tells_nothing(spelling: str) -> None:
+    class Place(Scorer):
+        def decision_function(self, bags: Bags) -> Any:
+            return np.arange(len(bags))
+
+    results = mf.check_model(Place(), checks="paper", recipe=spelling, n_train=20, n_test=1000, random_state=0)
+    assert {result.verdict for result in results} == {"not-learned"}
+
+
+def test_a_program_that_ends_while_a_model_is_made_is_an_error() -> None:
+    class Ends:
+        def __init__(self) -> None:
+            raise SystemExit(0)
+
+    with pytest.raises(RuntimeError, match="the model ended the program"):
+        mf.check_model(Ends, checks="presence")

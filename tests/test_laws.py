@@ -12,7 +12,7 @@ from known_models import Chance, Constant, Oracle, Scorer, Size
 
 import milfast as mf
 from milfast import Bags
-from milfast.checks.fitted import CHANGE, Fitted, best_cut, insert
+from milfast.checks.fitted import CHANGE, Fitted, best_cut, comparable, insert
 from milfast.checks.null_copies import COPIES
 
 if TYPE_CHECKING:
@@ -208,8 +208,39 @@ def test_what_models_see_of_a_law_is_bags_without_labels() -> None:
             return super().decision_function(bags)
 
     mf.check_model(Spy(), **MORE)
-    # training, fresh, permuted, copied, and one more of each of four kinds
-    assert len(seen) == 2 + 2 + len(PRESENCE.kinds)
+    # training, fresh, fresh again by themselves, permuted, copied, and one more of each of four kinds
+    assert len(seen) == 2 + 1 + 2 + len(PRESENCE.kinds)
+
+
+def test_large_integers_are_told_apart() -> None:
+    class OrderedIntegers(Size):
+        def decision_function(self, bags: Bags) -> Any:
+            first = bags.instances[bags.offsets[:-1]].mean(axis=1)
+            return 2**60 + (10 * first).astype(np.int64)
+
+    np.testing.assert_array_equal(comparable(np.array([2**60 + 1, 2**60 + 3]), np.array([2**60])), [1.0, 3.0])
+    results = mf.check_model(OrderedIntegers(), checks="permutation", n_train=20, n_test=400, random_state=0)
+    assert [r.broken is not None and r.broken.estimate > 0.1 for r in results] == [True]
+
+
+@pytest.mark.parametrize(
+    "score",
+    [
+        lambda bags: PRESENCE.oracle(bags).argsort().argsort() / len(bags),
+        lambda bags: PRESENCE.oracle(bags) + len(bags),
+        lambda bags: PRESENCE.oracle(bags) + np.random.default_rng(len(bags)).normal(size=len(bags)),
+    ],
+)
+def test_scores_that_depend_on_other_bags_or_on_chance_are_not_blamed_on_a_law(score: Any) -> None:
+    class Unstable(Size):
+        def decision_function(self, bags: Bags) -> Any:
+            return score(bags)
+
+    for result in mf.check_model(
+        Unstable(), checks="laws", recipe="strict", n_train=20, n_test=3000, n_runs=2, random_state=0
+    ):
+        assert (result.verdict, "unstable" in result.flags) == ("inconclusive", True)
+        assert "the same bags got other scores" in result.reason
 
 
 # ---------------------------------------------------------------- the tools
@@ -281,7 +312,7 @@ def test_the_cut_lies_half_way_so_that_rounding_moves_no_bag() -> None:
 
 def test_a_score_has_changed_when_it_moves_by_more_than_a_thousandth_of_the_spread() -> None:
     fitted = fitted_to(lambda bags: PRESENCE.oracle(bags))
-    spread = fitted.scores.std()
+    spread = float(np.diff(np.quantile(fitted.scores, (0.25, 0.75)))[0])
     for share, moved in ((0.0, False), (0.9 * CHANGE, False), (1.1 * CHANGE, True)):
         assert fitted.changed(fitted.scores + share * spread).all() == moved
         assert fitted.changed(fitted.scores - share * spread).any() == moved
@@ -289,7 +320,13 @@ def test_a_score_has_changed_when_it_moves_by_more_than_a_thousandth_of_the_spre
     flat = fitted_to(lambda bags: np.zeros(len(bags)))
     assert not flat.changed(flat.scores).any()
     assert flat.changed(flat.scores + 1e-9).all()
-    assert flat.changed(np.zeros(len(flat.bags), dtype=np.uint8) + 1).all()
+    # one wild score, or scores of any size, must not hide a change; nor must rounding of large scores look like one
+    wild = fitted_to(lambda bags: np.append(PRESENCE.oracle(bags)[1:], 1e9))
+    assert wild.changed(wild.scores + 0.01 * spread)[:-1].all()
+    large = fitted_to(lambda bags: 1e200 * PRESENCE.oracle(bags))
+    assert large.changed(large.scores + 0.01 * 1e200 * spread).all()
+    steep = fitted_to(lambda bags: np.exp(PRESENCE.oracle(bags)))
+    assert not steep.changed(steep.scores * (1 + 1e-7)).any()
 
 
 def test_drawn_instances_have_the_law_of_their_kind() -> None:

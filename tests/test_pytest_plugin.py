@@ -215,3 +215,28 @@ def test_recipes_of_ones_own_are_cases_too() -> None:
         "NSK-presence-notebook",
         "NSK-presence-strict",
     ]
+
+
+def test_nothing_to_test_is_refused_and_another_model_is_checked_anew() -> None:
+    for nothing in ({"checks": []}, {"recipe": []}):
+        with pytest.raises(ValueError, match="must name at least one"):
+            parametrize_with_checks(["NSK"], **nothing)
+    with pytest.raises(ValueError, match="must name at least one"):
+        parametrize_with_checks([])
+
+    class Best:
+        def fit(self, bags: milfast.Bags) -> Best:
+            return self
+
+        def decision_function(self, bags: milfast.Bags) -> object:
+            return milfast.checks.get("presence").recipe("paper").oracle(bags)
+
+    class Bait(Best):
+        def decision_function(self, bags: milfast.Bags) -> object:
+            return [bag.mean(axis=1).min() for bag in bags]
+
+    mark = parametrize_with_checks([Best()], checks="presence", n_train=20, n_test=400, n_runs=2)
+    [(model, check)] = [case.values for case in mark.args[1]]
+    check(model)
+    with pytest.raises(AssertionError, match="Bait on presence"):
+        check(Bait())

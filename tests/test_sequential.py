@@ -92,7 +92,7 @@ def study(
         return [draw(job) for job in batch]
 
     def combined(done: Sequence[tuple[Planned, Run]]) -> list[CheckResult]:
-        return runner.combine([((job.group, job.looks), run) for job, run in done], level=level)
+        return runner.combine([(str(job.group), job.looks, run) for job, run in done], level=level)
 
     return until_decided(jobs, perform, combined), batches
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import sqlite3
@@ -15,9 +16,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.base import BaseEstimator
 
 from milfast.checks import jobs as check_jobs
 from milfast.checks import runner
+from milfast.checks.adapters import Subject
 from milfast.study import Store, Study, StudyError
 from milfast.study.store import canonical, job_id
 
@@ -365,3 +368,31 @@ def test_a_dask_worker_that_dies_loses_no_job_and_doubles_none(path: Path, tmp_p
         assert counts == {"todo": 0, "running": 0, "done": 60, "failed": 0}
         assert sorted(seen) == list(range(60))  # each result came in once
         assert [r.result for r in study.records(ids)] == [{"square": n**2} for n in range(60)]
+
+
+def test_a_changed_model_of_ones_own_is_checked_again(tmp_path: Path) -> None:
+    class Estimator(BaseEstimator):  # type: ignore[misc]
+        def __init__(self, sign: object = 1) -> None:
+            self.sign = sign
+
+        def fit(self, bags: object) -> Estimator:
+            return self
+
+        def decision_function(self, bags: object) -> object:
+            return None
+
+    assert Subject.of(Estimator(np.int64(-1))).parameters() == {"sign": -1}
+    assert Subject.of(Estimator(math.inf)).parameters() == {"sign": "inf"}
+    assert Subject.of(Estimator(Estimator())).parameters()["sign__sign"] == 1
+    file = tmp_path / "of_ones_own.py"
+    sources = set()
+    for sign in ("", "-"):
+        file.write_text(
+            "class Model:\n    def fit(self, bags): return self\n"
+            f"    def decision_function(self, bags): return {sign}bags.sizes\n"
+        )
+        command = "from milfast.checks.adapters import Subject; print(Subject.of('of_ones_own:Model').source)"
+        done = subprocess.run([sys.executable, "-c", command], cwd=tmp_path, capture_output=True, text=True, check=True)
+        sources.add(done.stdout)
+    assert len(sources) == 2
+    assert Subject.of("NSK").source is None

@@ -303,6 +303,7 @@ def describe(job: Fold) -> dict[str, Any]:
         "model": job.subject.reference,
         "name": job.subject.name,
         "parameters": job.subject.parameters(),
+        "source": job.subject.source,
         "data": job.data,
         "digest": job.digest,
         "folds": job.folds,

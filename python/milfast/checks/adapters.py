@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import importlib
 import inspect
 import json
 import sys
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -77,7 +79,8 @@ class Subject:
             When the model needs torch and torch is missing.
         """
         if isinstance(model, str) and ":" in model:
-            return replace(cls.of(_imported(model)), reference=model)
+            with at(f"while loading {model}"):
+                return replace(cls.of(_imported(model)), reference=model)
         if isinstance(model, str):
             kind = models.get(model)
             made = kind(**(getattr(kind, "tested", {}) if tested else {}))
@@ -86,7 +89,8 @@ class Subject:
         _refuse_module(model)
         if isinstance(model, type) or (not hasattr(model, "fit") and callable(model)):
             try:
-                prototype = model()
+                with at(f"while making {getattr(model, '__name__', model)}"):
+                    prototype = model()
             except TypeError as error:
                 raise TypeError(
                     f"{getattr(model, '__name__', model)} could not be made without arguments ({error}): "
@@ -102,8 +106,25 @@ class Subject:
             _claims(prototype),
         )
 
+    @property
+    def source(self) -> str | None:
+        """Hash of the file in which a model of one's own is written, so that a study knows when it has changed.
+
+        None for registered models, which have the version of milfast, and where there is no file.
+        """
+        if self.reference is None or ":" not in self.reference:
+            return None
+        try:
+            path = inspect.getsourcefile(inspect.unwrap(type(self.prototype)))
+            return None if path is None else hashlib.sha256(Path(path).read_bytes()).hexdigest()
+        except (TypeError, OSError):
+            return None
+
     def parameters(self) -> dict[str, Any]:
-        """Parameters that JSON can hold: they tell models apart in a study.
+        """Parameters as plain values: they tell models apart in a study.
+
+        What is no plain value, such as an estimator within an estimator, is named by its type; its own parameters are
+        listed beside it by scikit-learn's rules.
 
         Returns
         -------
@@ -112,11 +133,14 @@ class Subject:
         if not hasattr(self.prototype, "get_params"):
             return {}
         plain = {}
-        for name, value in self.prototype.get_params().items():
+        for name, given in self.prototype.get_params().items():
+            value = given.item() if isinstance(given, np.generic) else given
             try:
                 json.dumps(value, allow_nan=False)
             except (TypeError, ValueError):
-                continue
+                value = (
+                    repr(value) if isinstance(value, float) else f"{type(value).__module__}.{type(value).__qualname__}"
+                )
             plain[name] = value
         return plain
 

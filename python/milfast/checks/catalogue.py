@@ -118,7 +118,7 @@ class Check:
                 one_of("recipe", spelling, SPELLINGS)
         if len(self.spellings) == 1 or "all" in asked:
             return list(self.spellings)
-        return list(asked)
+        return list(dict.fromkeys(asked))
 
     @property
     def about(self) -> About:
@@ -227,18 +227,21 @@ def expand(asked: Sequence[Any]) -> list[Any]:
     Parameters
     ----------
     asked : sequence
-        Names, groups, "all", and recipes.
+        Names, codes, groups, "all", and recipes.
 
     Returns
     -------
     list
         Every name once.
     """
+    coded = {entry.code: entry.name for entry in registry.entries.values()}
     checks: list[Any] = []
     for check in asked:
+        if isinstance(check, str):
+            check = coded.get(check, check)
         group = isinstance(check, str) and check in ("all", *GROUPS)
         members = names(None if check == "all" else check) if group else [check]
-        checks += [member for member in members if not (group and member in checks)]
+        checks += [member for member in members if not (isinstance(member, str) and member in checks)]
     return checks
 
 
@@ -264,6 +267,7 @@ def get(name: str) -> Check:
     Parameters
     ----------
     name : str
+        Its name or its code.
 
     Returns
     -------
@@ -274,7 +278,7 @@ def get(name: str) -> Check:
     ValueError
         When there is no such check; the message lists the known ones.
     """
-    entry = registry[name]
+    entry = registry[next((e.name for e in registry.entries.values() if e.code == name), name)]
     return Check(entry.name, entry.summary, entry.code, entry.load())
 
 

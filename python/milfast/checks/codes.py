@@ -20,6 +20,7 @@ FLAGS = {
     "upside-down": "MIL117",
     "one-fit": "MIL118",
     "few-runs": "MIL119",
+    "unstable": "MIL120",
 }
 
 #: Code of a recipe of one's own, and of a pair of published figures that no ROC curve has.

@@ -270,6 +270,17 @@ class Pooled:
         def enough(runs: int) -> bool:
             return bool(-stdtrit(runs - 1, tail) * self.deviation / math.sqrt(runs) < abs(self.mean - value))
 
+        if self.defined and self.extreme:
+            # the bound of all bags, which reaches z^2 / (n + z^2) from the end
+            z2 = _NORMAL.inv_cdf(1 - tail) ** 2
+            reach = abs(self.mean - value)
+            bags = z2 * (1 - reach) / reach if 0 < reach < 1 else math.inf
+            runs = (
+                math.floor(bags * self.runs / sum(e.independent for e in self.estimates)) + 1
+                if bags < math.inf
+                else most + 1
+            )
+            return max(runs, 2) if runs <= most else None
         if not self.defined or not enough(most):
             return None
         low, high = 1, most  # the half-width falls with every run, so halving finds the first that is enough

@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
     from milfast.checks.recipe import BagRecipe
 
-#: A score has changed when it moves by more than this share of the standard deviation of scores.
+#: A score has changed when it moves by more than this share of the distance between the quartiles of all scores...
 CHANGE = 1e-3
+#: ... and by more than this share of itself, which rounding in single precision does not.
+ROUNDING = 1e-5
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,7 @@ class Fitted:
     Attributes
     ----------
     score : callable
-        Bags to scores, shape (n_bags,).
+        Bags to scores, float64, shape (n_bags,).
     bags : Bags
         Fresh bags, with labels and kinds.
     scores : ndarray, shape (n_bags,)
@@ -58,11 +60,15 @@ class Fitted:
         -------
         ndarray of bool, shape (n_bags,)
         """
-        before, after = np.asarray(self.scores, dtype=np.float64), np.asarray(scores, dtype=np.float64)
+        before, after = self.scores, scores
         finite = np.isfinite(before) & np.isfinite(after)
-        spread = float(np.std(before[finite])) if finite.any() else 0.0
         moved: NDArray[np.bool_] = np.not_equal(before, after)
-        moved[finite] = np.abs(after[finite] - before[finite]) > CHANGE * spread
+        if finite.any():
+            with np.errstate(over="ignore"):
+                low, high = np.quantile(before[finite], (0.25, 0.75))
+                size = np.maximum(np.abs(before[finite]), np.abs(after[finite]))
+                difference = np.abs(after[finite] - before[finite])
+                moved[finite] = difference > np.maximum(CHANGE * (high - low), ROUNDING * size)
         return moved
 
     def draw(self, kind: int, n: int) -> NDArray[Any]:
@@ -82,6 +88,25 @@ class Fitted:
         normals = self.generator.standard_normal((n, self.recipe.n_features))
         drawn: NDArray[Any] = self.recipe.means[kind] + deviation * normals
         return drawn.astype(self.bags.instances.dtype)
+
+
+def comparable(scores: NDArray[Any], origin: NDArray[Any]) -> NDArray[np.float64]:
+    """Scores as floats that tell apart what the model tells apart.
+
+    Parameters
+    ----------
+    scores : ndarray, shape (n_bags,)
+    origin : ndarray
+        Scores of the same model; large integers are counted from the smallest of them, because floats would round them.
+
+    Returns
+    -------
+    ndarray of float64, shape (n_bags,)
+    """
+    if scores.dtype.kind in "iu" and origin.dtype.kind in "iu":
+        least = int(origin.min())
+        return np.array([int(score) - least for score in scores], dtype=np.float64)
+    return scores.astype(np.float64)
 
 
 def best_cut(scores: NDArray[Any], labels: NDArray[np.int64]) -> float:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from milfast.checks.verdict import CheckResult
 
+#: What makes a model and its setting.
+SETTING = ("model", "parameters", "source", "claims", "n_train", "n_test", "pad_to", "looks", "milfast")
 #: What a study calls.
 FUNCTION = "milfast.checks.jobs:run_specification"
 
@@ -35,6 +37,8 @@ def describe(job: Job) -> dict[str, Any]:
     return {
         "model": job.subject.reference,
         "parameters": job.subject.parameters(),
+        "source": job.subject.source,
+        "claims": job.subject.claims,
         "check": job.task,
         "spelling": job.spelling,
         "recipe": job.recipe.to_dict(),
@@ -85,7 +89,8 @@ def combine(pairs: Iterable[tuple[dict[str, Any], dict[str, Any]]], *, level: fl
     -------
     list of CheckResult
         In the order in which their first runs come. Runs are put together when they differ in nothing but their number
-        and seed; in a sequential study, whose error is shared among its own runs, in nothing but their number.
+        and seed; in a sequential study, whose error is shared among its own runs, in nothing but their number. A run
+        that was done for several calls counts once.
 
     Raises
     ------
@@ -99,7 +104,9 @@ def combine(pairs: Iterable[tuple[dict[str, Any], dict[str, Any]]], *, level: fl
                 f"{given.get('model')} on {given.get('check')} was checked by milfast {given.get('milfast')}, which "
                 "kept other figures: run the checks again into a new file"
             )
-        apart = ("run",) if given["looks"] > 1 else ("run", "seed")
-        key = json.dumps({name: value for name, value in given.items() if name not in apart}, sort_keys=True)
-        runs += [((key, given["looks"]), Run.from_dict(run)) for run in gave["runs"]]
+        # what the results of one model and setting have in common, whatever was asked for in the same call
+        common = {name: given[name] for name in SETTING} | {"seed": given["seed"] if given["looks"] > 1 else None}
+        own = given["spelling"] == "own"
+        common |= given["recipe"] if own else {name: given["recipe"][name] for name in ("n_features", "direction")}
+        runs += [(json.dumps(common, sort_keys=True), given["looks"], Run.from_dict(run)) for run in gave["runs"]]
     return combine_runs(runs, level=level)

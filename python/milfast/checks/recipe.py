@@ -398,9 +398,12 @@ class BagRecipe:
         groups = np.unique(shown[negative], axis=0)[::-1]
         if len(groups) < 2:
             return {}
-        names = [" and ".join(c for c, there in zip(self.concepts, g, strict=True) if there) for g in groups]
+        held = [[c for c, there in zip(self.concepts, group, strict=True) if there] for group in groups]
+        names = [" and ".join(concepts) if concepts else "no concept" for concepts in held]
+        if "" in names or len(set(names)) < len(names):  # concepts of odd names
+            names = [" and ".join(map(repr, concepts)) if concepts else "no concept" for concepts in held]
         return {
-            name or "no concept": np.logical_and(negative, (shown == group).all(axis=1))
+            name: np.logical_and(negative, (shown == group).all(axis=1))
             for name, group in zip(names, groups, strict=True)
         }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -14,7 +14,7 @@ from milfast.bags import Bags
 from milfast.checks import catalogue
 from milfast.checks.adapters import Subject, at, bag_scores, fit
 from milfast.checks.estimate import Estimate
-from milfast.checks.fitted import Fitted, best_cut
+from milfast.checks.fitted import Fitted, best_cut, comparable
 from milfast.checks.recipe import BagRecipe
 from milfast.checks.sequential import schedule
 from milfast.checks.sequential import until_decided as decide
@@ -304,7 +304,10 @@ def run_job(job: Job) -> list[Run]:
         return seed_value(seed_sequence(job.seed, zlib.crc32(f"{job.task}/{job.spelling}".encode()), job.run, part))
 
     def sample(part: int, n_bags: int, training: bool) -> tuple[Bags, NDArray[np.int64]]:
-        bags = job.recipe.sample(n_bags, training=training, pad_to=job.pad_to, random_state=seed(part))
+        # the order of bags that are scored must not tell their class, as that of training bags may
+        scored = part > 0 and isinstance(job.recipe, BagRecipe)
+        recipe = replace(job.recipe, order="shuffled") if scored else job.recipe
+        bags = recipe.sample(n_bags, training=training, pad_to=job.pad_to, random_state=seed(part))
         assert bags.labels is not None
         return bags, bags.labels
 
@@ -327,13 +330,19 @@ def run_job(job: Job) -> list[Run]:
             test_scores = (fitted_to(1 - train_labels, 4) if about.swapped else score)(test)
             found[job.task] = _shifted(job, test, test_labels, test_scores, about.swapped)
         if laws := [check for check in job.checks if check != job.task]:
-            # of both classes: negative bags may come first
             chosen = np.concatenate([np.flatnonzero(fresh_labels == label)[: LAW_BAGS // 2] for label in (0, 1)])
-            few, few_scores = fresh[chosen], fresh_scores[chosen]
-            cut = best_cut(fresh_scores, fresh_labels)
+            few, few_labels = fresh[chosen], fresh_labels[chosen]
+            cut = best_cut(comparable(fresh_scores, fresh_scores), fresh_labels)
+
+            def law_score(bags: Bags) -> NDArray[np.float64]:
+                return comparable(score(bags), fresh_scores)
+
+            # in a call of their own, as the changed bags will be: who is scored along must make no difference
+            few_scores = law_score(few)
             for law in laws:
                 generator = np.random.Generator(np.random.PCG64(seed_sequence(seed(5), zlib.crc32(law.encode()))))
-                flags = catalogue.get(law).broken(Fitted(score, few, few_scores, job.recipe, cut, generator))
+                fitted = Fitted(law_score, few, few_scores, job.recipe, cut, generator)
+                flags = catalogue.get(law).broken(fitted)
                 found[law] = {
                     "test": None,
                     "strata": {name: Estimate.of_flags(broken) for name, broken in flags.items()},
@@ -341,7 +350,8 @@ def run_job(job: Job) -> list[Run]:
                     "worst_auc": None,
                     "oracle_auc": None,
                     "size_auc": None,
-                    "size_correlation": _size_correlation(few_scores, few.sizes, fresh_labels[chosen]),
+                    "size_correlation": _size_correlation(few_scores, few.sizes, few_labels),
+                    "unstable": float(fitted.changed(comparable(fresh_scores[chosen], fresh_scores)).mean()),
                 }
     seconds = time.perf_counter() - start
     return [
@@ -376,6 +386,7 @@ def _shifted(job: Job, bags: Bags, labels: NDArray[np.int64], scores: NDArray[An
         "oracle_auc": None if swapped else job.recipe.oracle_auc(bags),
         "size_auc": _core.auc(bags.sizes, labels),
         "size_correlation": _size_correlation(scores, bags.sizes, labels),
+        "unstable": None,
     }
 
 
@@ -397,9 +408,10 @@ def by_sort(
     worst : str or None
         The sort with the lowest AUC on one half of the bags.
     worst_auc : Estimate or None
-        Its AUC on the other half. All are empty where a sort has too few bags.
+        Its AUC on the other half. A sort of fewer than ten bags is left out.
     """
-    if not sorts or any(np.count_nonzero(members) < FEWEST_OF_A_SORT for members in sorts.values()):
+    sorts = {name: members for name, members in sorts.items() if np.count_nonzero(members) >= FEWEST_OF_A_SORT}
+    if not sorts:
         return {}, None, None
 
     def against(members: NDArray[np.bool_]) -> Estimate:
@@ -469,18 +481,18 @@ def results(
         return [gave[index] for index in range(len(batch))]
 
     def combined(done: Sequence[tuple[Job, list[Run]]]) -> list[CheckResult]:
-        return combine([((id(job.subject), job.looks), run) for job, runs in done for run in runs], level=level)
+        return combine([(str(id(job.subject)), job.looks, run) for job, runs in done for run in runs], level=level)
 
     return decide(jobs, perform, combined)
 
 
-def combine(runs: Sequence[tuple[tuple[object, int], Run]], *, level: float) -> list[CheckResult]:
+def combine(runs: Sequence[tuple[str, int, Run]], *, level: float) -> list[CheckResult]:
     """Results of checks from their runs.
 
     Parameters
     ----------
-    runs : sequence of ((object, int), Run)
-        Each run with something that tells its model and settings from others, and the looks of its study.
+    runs : sequence of (str, int, Run)
+        Each run with what tells its model and setting from others, and with the looks of its study.
     level : float
 
     Returns
@@ -488,15 +500,14 @@ def combine(runs: Sequence[tuple[tuple[object, int], Run]], *, level: float) -> 
     list of CheckResult
         Read together, in the order in which their first runs come.
     """
-    grouped: dict[tuple[object, int, str, str], list[Run]] = {}
-    for (group, looks), run in runs:
-        grouped.setdefault((group, looks, run.check, run.recipe), []).append(run)
-    return read_together(
-        [
-            CheckResult.of(sorted(members, key=lambda r: (r.seed, r.run)), level=level, looks=looks)
-            for (_, looks, _, _), members in grouped.items()
-        ]
-    )
+    grouped: dict[tuple[str, int, str, str], dict[tuple[int, int], Run]] = {}
+    for setting, looks, run in runs:
+        grouped.setdefault((setting, looks, run.check, run.recipe), {}).setdefault((run.seed, run.run), run)
+    found = [
+        CheckResult.of([members[key] for key in sorted(members)], level=level, looks=looks)
+        for (_, looks, _, _), members in grouped.items()
+    ]
+    return read_together(found, settings=[setting for setting, *_ in grouped])
 
 
 def _numbered(item: tuple[int, Job]) -> tuple[int, list[Run]]:

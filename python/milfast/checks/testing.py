@@ -45,6 +45,7 @@ class Fits:
     recipe: str
     options: Mapping[str, Any]
     results: dict[str, CheckResult] | None = None
+    model: Any = None
 
     def result(self, name: str, model: Any) -> CheckResult:
         """Result of one of the checks.
@@ -58,8 +59,9 @@ class Fits:
         -------
         CheckResult
         """
-        if self.results is None:
+        if self.results is None or self.model is not model:
             options = {"scale": os.environ.get(SCALE_VARIABLE, "fast"), **self.options}
+            self.model = model
             self.results = {r.check: r for r in check_model(model, checks=self.checks, recipe=self.recipe, **options)}
         return self.results[name]
 
@@ -96,6 +98,7 @@ class ModelCheck:
         """
         import pytest
 
+        __tracebackhide__ = True  # what failed is the model, and pytest would show this function instead
         result = self.fits.result(self.name, model)
         if result.verdict != "pass":
             codes = ", ".join([result.code, VERDICTS[result.verdict], *(FLAGS[flag] for flag in result.flags)])
@@ -179,6 +182,8 @@ def parametrize_with_checks(
                     marks.append(pytest.mark.xfail(reason=reason, strict=True, raises=AssertionError))
                 identity = f"{name}-{title}" if spelling == "own" else f"{name}-{title}-{spelling}"
                 cases.append(pytest.param(model, ModelCheck(title, fits), id=identity, marks=marks))
+    if not cases or not asked:
+        raise ValueError("models, checks and recipe must name at least one model, one check and one recipe")
     known = sorted(name for name, _ in subjects)
     names = sorted(check.name if isinstance(check, BagRecipe) else check for check in checks)
     for name, reasons in expected.items():

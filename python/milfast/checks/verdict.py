@@ -26,6 +26,8 @@ ALLOWED = 0.01
 SIZE_CUE = 0.5
 #: Attributes of a run that are an `Estimate`, or None.
 ESTIMATES = ("train", "fresh", "test", "worst_auc")
+#: More runs than these are no advice.
+MANY_RUNS = 100
 #: Fewest runs for a claim about a model rather than about a few fits of it.
 ENOUGH_RUNS = 5
 
@@ -111,6 +113,8 @@ class Run:
         Root seed, and number of the run.
     seconds : float
         Time for fitting and scoring.
+    unstable : float or None
+        For a law, the share of unchanged bags whose score changed when they were scored again, in other company.
     """
 
     model: str
@@ -132,6 +136,7 @@ class Run:
     seed: int
     run: int
     seconds: float
+    unstable: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Every attribute as plain values.
@@ -202,15 +207,19 @@ class CheckResult:
     paper_verdict : {"pass", "fail"} or None
         The paper's rule on the same figures.
     p_value : float
-        That of the verdict, one-sided; 1 where there is none to be wrong about.
+        That of the verdict, one-sided, times the number of looks; 1 where there is none to be wrong about.
     p_holm : float
         The same after Holm's correction for all results it was read together with.
     needed_runs, needed_test : int or None
         How many runs in all, or test bags, would settle an open verdict if the figures stay as they are.
+    settled : bool
+        Whether more runs would be in vain: the verdict is a pass or a fail, or the interval of what keeps it open lies
+        within 0.02 (for a law 0.005) of the value that it would have to leave.
     looks : int
-        How often the verdict could have been looked at before it was taken; the intervals are wider for it.
+        How often the plan allows to look at the verdict; the intervals are wider for it.
     level : float
-        Level of the intervals.
+        Level of the verdict: each of its bounds errs (1 - level) / 2 of the time, over all looks. That of the intervals
+        is the same with one look.
     n_train, n_test, n_runs : int
         Bags per run, and runs.
     seed : int
@@ -244,6 +253,7 @@ class CheckResult:
     p_holm: float
     needed_runs: int | None
     needed_test: int | None
+    settled: bool
     looks: int
     level: float
     n_train: int
@@ -292,9 +302,14 @@ class CheckResult:
             better = max((p.p_below(bar) for p in decisive), default=1.0)
             worse = max(len(decisive), 1) * min((p.p_above(bar) for p in decisive), default=1.0)
         verdict = judge(learned, better, worse, tail=tail)
-        p_value = {"pass": max(learned, better), "fail": max(learned, worse)}.get(verdict, 1.0)
+        unstable = any((r.unstable or 0.0) > ALLOWED for r in runs)
+        if unstable and verdict != "not-learned":
+            verdict = "inconclusive"  # a score that changes by itself shows nothing about a law
+        p_value = min(1.0, looks * {"pass": max(learned, better), "fail": max(learned, worse)}.get(verdict, 1.0))
         open_to = None  # what a longer study would settle: the quantity, the value it must leave behind, and the error
-        if verdict == "not-learned" and fresh.mean > 0.5:
+        if unstable:
+            pass
+        elif verdict == "not-learned" and fresh.mean > 0.5:
             open_to = fresh, 0.5, tail
         elif verdict == "inconclusive" and decisive:
             # one quantity on the wrong side is enough for a fail, which is why each has a share of the error there
@@ -327,6 +342,7 @@ class CheckResult:
             p_holm=p_value,
             needed_runs=None,
             needed_test=None,
+            settled=_settled(verdict, open_to, shown, fresh.interval(shown).high),
             looks=looks,
             level=level,
             n_train=first.n_train,
@@ -352,22 +368,6 @@ class CheckResult:
         CheckResult
         """
         return CheckResult(**{**{f.name: getattr(self, f.name) for f in fields(self)}, **changes})
-
-    @property
-    def settled(self) -> bool:
-        """Whether more runs would be in vain: the verdict is a pass or a fail, or next to nothing keeps it open.
-
-        The latter is so when the interval that keeps it open lies within 0.02 of the value it would have to leave.
-        """
-        if self.verdict in ("pass", "fail"):
-            return True
-        bar = catalogue.about(self.check, self.recipe).bar
-        if self.verdict == "not-learned":
-            return self.fresh_auc.high < 0.5 + MARGIN
-        if self.test_auc is None:
-            return False
-        intervals = [self.test_auc, *([] if self.worst_auc is None else [self.worst_auc])]
-        return any(bar - MARGIN < i.low and i.high < bar + MARGIN for i in intervals)
 
     @property
     def caveat(self) -> str:
@@ -456,6 +456,17 @@ class CheckResult:
         )
 
 
+def _settled(verdict: Verdict, open_to: tuple[Pooled, float, float] | None, level: float, fresh_high: float) -> bool:
+    if verdict in ("pass", "fail"):
+        return True
+    if open_to is None:
+        return verdict == "inconclusive" or fresh_high < 0.5 + MARGIN
+    pooled, value, _ = open_to
+    margin = MARGIN if pooled.estimates[0].is_auc else ALLOWED / 2
+    interval = pooled.interval(level)
+    return value - margin < interval.low and interval.high < value + margin
+
+
 def _needs(result: CheckResult, open_to: tuple[Pooled, float, float] | None) -> dict[str, int | None]:
     """How many runs, or test bags for a single fit, would settle an open verdict."""
     if open_to is None or not open_to[0].defined:
@@ -474,6 +485,8 @@ def _needs(result: CheckResult, open_to: tuple[Pooled, float, float] | None) -> 
 def _flags(result: CheckResult, about: catalogue.About) -> tuple[str, ...]:
     test, fresh = result.test_auc, result.fresh_auc
     found = []
+    if any((run.unstable or 0.0) > ALLOWED for run in result.runs):
+        found.append("unstable")
     if fresh.high < 0.5:
         found.append("upside-down")
     if result.verdict == "not-learned" and result.train_auc.low > fresh.high + 0.1:
@@ -498,23 +511,27 @@ def _flags(result: CheckResult, about: catalogue.About) -> tuple[str, ...]:
 
 def _reason(result: CheckResult, about: catalogue.About) -> str:
     parts = [_finding(result, about)]
-    if result.needed_runs is not None:
+    if result.verdict == "not-learned" and "upside-down" not in result.flags:
+        parts.append("train on more bags, or longer")
+    if result.needed_runs is not None and result.needed_runs <= MANY_RUNS:
         parts.append(f"about {result.needed_runs:,} runs in all would tell, if the figures stay as they are")
     elif result.needed_test is not None:
         parts.append(
             f"about {result.needed_test:,} bags of each sort would tell for this fit, if its AUC stays as it is"
         )
-    elif result.verdict in ("inconclusive", "not-learned") and not {"upside-down", "memorised"} & set(result.flags):
+    elif result.verdict == "inconclusive" and "unstable" not in result.flags:
         parts.append("more runs are not likely to tell")
+    if result.looks > 1 and not result.settled:
+        parts.append("not decided within the runs allowed")
     if "size-cue" in result.flags:
         parts.append(f"scores go with the bag size (rank correlation {result.size_correlation:.2f} within a class)")
     ceilings = {name: _mean([r.ceilings[name] for r in result.runs]) for name in result.runs[0].ceilings}
     if ceilings:
         listed = ", ".join(f"{value:.3f} by {name}" for name, value in ceilings.items())
-        parts.append(f"fresh bags can be ranked with an AUC of {listed}")
+        parts.append(f"these fresh bags can be ranked with an AUC of {listed}")
     if "outside-claim" in result.flags and result.verdict != "pass":
-        claim = "a MIL assumption for sets" if result.claims is None else f"the {result.claims} assumption"
-        parts.append(f"not held against the model, which claims {claim} and not what this check tests")
+        claim = "does not claim" if result.claims is None else f"claims the {result.claims} assumption and not"
+        parts.append(f"not held against the model, which {claim} what this check tests")
     return "; ".join(filter(None, [*parts, result.caveat]))
 
 
@@ -524,8 +541,13 @@ def _finding(result: CheckResult, about: catalogue.About) -> str:
             return "fresh bags are ranked upside down: a higher score must mean positive; is the sign flipped?"
         text = "not shown to be better than chance on fresh bags of the training distribution"
         if "memorised" in result.flags:
-            return f"{text}, although it knows the training bags by heart (AUC {result.train_auc.estimate:.3f})"
+            return f"{text}, although it fits the training bags (AUC {result.train_auc.estimate:.3f}): memorised"
         return text
+    if "unstable" in result.flags:
+        return (
+            "the same bags got other scores when they were scored again, so nothing can be said about a law: scores "
+            "must not depend on chance or on which bags are scored along"
+        )
     if result.broken is not None:
         share = f"{100 * result.broken.estimate:.1f} % of the bags tried ({result.worst_stratum}) break the law"
         if result.verdict == "fail":
@@ -542,12 +564,12 @@ def _finding(result: CheckResult, about: catalogue.About) -> str:
         )
     if result.verdict == "fail":
         return f"learned instead: {about.learned}"
-    return "learned the training distribution, but the shifted bags do not show what: their AUC may lie on either side"
+    return f"learned the training distribution, but the shifted AUC may lie on either side of {about.bar:g}"
 
 
 def _pooled(estimates: Sequence[Estimate | None]) -> Pooled | None:
     there = [estimate for estimate in estimates if estimate is not None]
-    return Pooled(there) if len(there) == len(estimates) else None
+    return Pooled(there) if there else None
 
 
 def _or_low(value: float) -> float:
