@@ -8,11 +8,11 @@ __all__ = [
     "auc",
     "auc_from_counts",
     "auc_many",
+    "bag_kernel",
+    "bag_kernel_diagonal",
     "binary_labels",
     "delong",
     "get_num_threads",
-    "rbf_bag_diagonal",
-    "rbf_bag_sums",
     "rbf_gram",
     "sample_bags",
     "set_num_threads",
@@ -32,18 +32,31 @@ def auc(
 ) -> float: ...
 def auc_from_counts(pos: ArrayLike, neg: ArrayLike) -> float: ...
 def auc_many(scores: ArrayLike, labels: ArrayLike, *, pos_label: object = None) -> NDArray[np.float64]: ...
-def binary_labels(labels: ArrayLike, *, pos_label: object = None) -> NDArray[np.bool_]: ...
-def delong(scores: ArrayLike, labels: ArrayLike, *, pos_label: object = None) -> tuple[float, float, int, int]: ...
-def get_num_threads() -> int: ...
-def rbf_bag_diagonal(instances: ArrayLike, offsets: NDArray[np.int64], *, gamma: float) -> NDArray[np.float64]: ...
-def rbf_bag_sums(
+def bag_kernel(
     instances: ArrayLike,
     offsets: NDArray[np.int64],
     other_instances: ArrayLike | None = None,
     other_offsets: NDArray[np.int64] | None = None,
     *,
-    gamma: float,
+    kernel: str = "rbf",
+    gamma: float = 1.0,
+    degree: int = 3,
+    coef0: float = 1.0,
+    set_kernel: str = "nsk",
+    sharpness: float = 1.0,
 ) -> NDArray[np.float64]: ...
+def bag_kernel_diagonal(
+    instances: ArrayLike,
+    offsets: NDArray[np.int64],
+    *,
+    kernel: str = "rbf",
+    gamma: float = 1.0,
+    degree: int = 3,
+    coef0: float = 1.0,
+) -> NDArray[np.float64]: ...
+def binary_labels(labels: ArrayLike, *, pos_label: object = None) -> NDArray[np.bool_]: ...
+def delong(scores: ArrayLike, labels: ArrayLike, *, pos_label: object = None) -> tuple[float, float, int, int]: ...
+def get_num_threads() -> int: ...
 def rbf_gram(X: ArrayLike, Y: ArrayLike | None = None, *, gamma: float) -> NDArray[Any]: ...
 def sample_bags(
     *,

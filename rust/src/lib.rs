@@ -17,3 +17,4 @@ mod python;
 pub mod rng;
 pub mod sampling;
 pub mod simd;
+mod tiles;

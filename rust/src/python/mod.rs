@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _core {
     #[pymodule_export]
-    use super::gram::{rbf_bag_diagonal, rbf_bag_sums, rbf_gram};
+    use super::gram::{bag_kernel, bag_kernel_diagonal, rbf_gram};
     #[pymodule_export]
     use super::machine::{get_num_threads, set_num_threads, simd_level};
     #[pymodule_export]
