@@ -56,7 +56,6 @@ CALLS = {
     "components": "x = np.zeros((2, 10**7)); call = lambda: recipe(means=x)",
     "rbf_gram": "x = np.zeros((1, 10**7)); call = lambda: mf.rbf_gram(x, gamma=1)",
     "bag_gram": "bags = mf.Bags(np.zeros((2, 10**7)), [0, 1, 2]); call = lambda: mf.bag_gram(bags, gamma=1)",
-    "diagonal": "x = np.zeros((1, 10**7)); call = lambda: _core.rbf_bag_diagonal(x, np.array([0, 1]), gamma=1)",
     "jaccard": "x = np.zeros((3000, 10**5), bool); x[:2] = True; call = lambda: mf.jaccard_matrix(x)",
     "jaccard_packed": (
         "x = np.zeros((2, 5 * 10**7), np.uint8); call = lambda: mf.jaccard_matrix(x, n_samples=4 * 10**8)"
@@ -68,6 +67,7 @@ CALLS = {
     ),
     "sets_as_integers": "x = np.ones((2, 10**7), np.int32); call = lambda: _core.agreement_summary(x)",
     "sample_counts": "x = np.ones((1, 2 * 10**7), bool); call = lambda: _core.sample_counts(x)",
+    "diagonal": "x = np.zeros((1, 10**7)); call = lambda: _core.bag_kernel_diagonal(x, np.array([0, 1]), gamma=1)",
     "auc": "scores = np.random.rand(30_000_000); labels = scores > 0.5; call = lambda: mf.auc(scores, labels)",
     "auc_many": (
         "scores = np.random.rand(2, 20_000_000); labels = scores[0] > 0.5; call = lambda: mf.auc_many(scores, labels)"
@@ -190,3 +190,14 @@ def test_memory_may_run_out_at_any_place() -> None:
     assert len(printed) == 49
     kinds = {line.split()[0] for line in printed}
     assert kinds == {"MemoryError", "finished"}
+
+
+@pytest.mark.parametrize("options", ["", ", set_kernel='soft-match'", ", kernel='poly'"])
+def test_the_kernel_of_all_instance_pairs_is_never_built(options: str) -> None:
+    # 12,000 instances: all pairs would take 1.1 GiB, the matrix of the bags 17 MiB.
+    code = f"""
+    offsets = np.arange(0, 12_001, 8)
+    bags = mf.Bags(np.random.default_rng(0).standard_normal((12_000, 4)), offsets)
+    limited(lambda: mf.bag_gram(bags, gamma=0.1{options}), 96 << 20)
+    """
+    assert python(code, MILFAST_NUM_THREADS="2").startswith("finished")

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import milfast as mf
-from milfast._core import rbf_bag_sums
+from milfast._core import bag_kernel
 
 posix = pytest.mark.skipif(os.name != "posix", reason="forks and signals of POSIX")
 
@@ -27,7 +27,7 @@ DIGESTS = """
     import hashlib
     import numpy as np
     import milfast as mf
-    from milfast._core import auc_jackknife, bootstrap_auc, delong, delong_covariance, rbf_bag_diagonal
+    from milfast._core import auc_jackknife, bootstrap_auc, delong, delong_covariance, bag_kernel_diagonal
     from milfast.consistency import agreement_matrix, intersections, sample_counts, summary
 
     def kernels():
@@ -58,7 +58,13 @@ DIGESTS = """
             yield f"cross-{dtype.__name__}", mf.rbf_gram(bags.instances, bags.instances[:333], gamma=0.1)
             yield f"sums-{dtype.__name__}", mf.bag_gram(bags, gamma=0.1)
             yield f"cross-sums-{dtype.__name__}", mf.bag_gram(bags, bags[:9], gamma=0.1)
-            yield f"diagonal-{dtype.__name__}", rbf_bag_diagonal(bags.instances, bags.offsets, gamma=0.1)
+            for kernel in ("rbf", "poly"):
+                for set_kernel in ("nsk", "match", "soft-match"):
+                    options = dict(kernel=kernel, set_kernel=set_kernel, gamma=3.0, dtype=dtype.__name__)
+                    yield f"{kernel}-{set_kernel}-{dtype.__name__}", mf.bag_gram(bags, bags[5:40], **options)
+            wide = np.tile(bags.instances, 20)
+            yield f"mirrored-{dtype.__name__}", mf.rbf_gram(wide, gamma=0.1)
+            yield f"diagonal-{dtype.__name__}", bag_kernel_diagonal(bags.instances, bags.offsets, gamma=0.1)
         for recipe in ("paper", "strict"):
             for dtype in ("float32", "float64"):
                 bags = mf.sample_bags("presence", 800, recipe=recipe, random_state=7, dtype=dtype)
@@ -282,9 +288,17 @@ LONG_KERNELS = {
     "two_large_bags": (
         "bags = mf.Bags(np.ones((60_000, 64)), [0, 30_000, 60_000]); run = lambda: mf.bag_gram(bags, gamma=1.0)"
     ),
+    "soft_match": (
+        "bags = mf.Bags(np.ones((60_000, 64)), [0, 30_000, 60_000])\n"
+        "run = lambda: mf.bag_gram(bags, gamma=1.0, set_kernel='soft-match')"
+    ),
+    "poly": (
+        "bags = mf.Bags(np.ones((60_000, 64)), np.arange(0, 60_001, 10))\n"
+        "run = lambda: mf.bag_gram(bags, kernel='poly', gamma=1.0, set_kernel='match')"
+    ),
     "diagonal": (
-        "from milfast._core import rbf_bag_diagonal\n"
-        "x = np.ones((60_000, 64)); run = lambda: rbf_bag_diagonal(x, np.array([0, 60_000]), gamma=1.0)"
+        "from milfast._core import bag_kernel_diagonal\n"
+        "x = np.ones((60_000, 64)); run = lambda: bag_kernel_diagonal(x, np.array([0, 60_000]), gamma=1.0)"
     ),
     "wide_columns": "y = np.ones((50_000, 1_000)); run = lambda: mf.rbf_gram(y[:1_000], y, gamma=1.0)",
     "jaccard_many_sets": "x = np.tile(np.eye(64, dtype=bool), (480, 8)); run = lambda: mf.jaccard_matrix(x)",
@@ -383,7 +397,7 @@ def test_an_interrupt_inside_an_argument_is_passed_on(stop: type[BaseException],
 @pytest.mark.parametrize("offsets", [[0, 2**63 - 1, -2, 3], [0, 2, 1, 3], [], [0], [1, 3], [0, 4], [-(2**63), 3]])
 def test_offsets_out_of_order_are_refused(offsets: list[int]) -> None:
     with pytest.raises(ValueError, match="offsets must ascend from 0"):
-        rbf_bag_sums(np.zeros((3, 2)), np.array(offsets, np.int64), gamma=1.0)
+        bag_kernel(np.zeros((3, 2)), np.array(offsets, np.int64), gamma=1.0)
 
 
 # ---------------------------------------------------------------- several Python threads

@@ -12,6 +12,8 @@ __all__ = [
     "auc_from_counts",
     "auc_jackknife",
     "auc_many",
+    "bag_kernel",
+    "bag_kernel_diagonal",
     "binary_labels",
     "bootstrap_auc",
     "delong",
@@ -20,8 +22,6 @@ __all__ = [
     "intersections",
     "jaccard_matrix",
     "placements",
-    "rbf_bag_diagonal",
-    "rbf_bag_sums",
     "rbf_gram",
     "sample_bags",
     "sample_counts",
@@ -72,6 +72,28 @@ def auc(
 def auc_from_counts(pos: ArrayLike, neg: ArrayLike) -> float: ...
 def auc_jackknife(scores: ArrayLike, labels: ArrayLike, *, pos_label: object = None) -> NDArray[np.float64]: ...
 def auc_many(scores: ArrayLike, labels: ArrayLike, *, pos_label: object = None) -> NDArray[np.float64]: ...
+def bag_kernel(
+    instances: ArrayLike,
+    offsets: NDArray[np.int64],
+    other_instances: ArrayLike | None = None,
+    other_offsets: NDArray[np.int64] | None = None,
+    *,
+    kernel: str = "rbf",
+    gamma: float = 1.0,
+    degree: int = 3,
+    coef0: float = 1.0,
+    set_kernel: str = "nsk",
+    sharpness: float = 1.0,
+) -> NDArray[np.float64]: ...
+def bag_kernel_diagonal(
+    instances: ArrayLike,
+    offsets: NDArray[np.int64],
+    *,
+    kernel: str = "rbf",
+    gamma: float = 1.0,
+    degree: int = 3,
+    coef0: float = 1.0,
+) -> NDArray[np.float64]: ...
 def binary_labels(labels: ArrayLike, *, pos_label: object = None) -> NDArray[np.bool_]: ...
 def bootstrap_auc(
     scores: ArrayLike,
@@ -98,15 +120,6 @@ def jaccard_matrix(error_sets: ArrayLike, *, n_samples: int | None = None) -> ND
 def placements(
     scores: ArrayLike, labels: ArrayLike, *, pos_label: object = None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
-def rbf_bag_diagonal(instances: ArrayLike, offsets: NDArray[np.int64], *, gamma: float) -> NDArray[np.float64]: ...
-def rbf_bag_sums(
-    instances: ArrayLike,
-    offsets: NDArray[np.int64],
-    other_instances: ArrayLike | None = None,
-    other_offsets: NDArray[np.int64] | None = None,
-    *,
-    gamma: float,
-) -> NDArray[np.float64]: ...
 def rbf_gram(X: ArrayLike, Y: ArrayLike | None = None, *, gamma: float) -> NDArray[Any]: ...
 def sample_bags(
     *,

@@ -23,3 +23,4 @@ pub mod sampling;
 pub mod scores;
 pub mod simd;
 mod sort;
+mod tiles;

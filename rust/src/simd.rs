@@ -312,17 +312,24 @@ pub trait Real:
     const LARGEST: f64;
     /// Smallest positive normal value.
     const SMALLEST: f64;
+    /// The value 1.
+    const ONE: Self;
     /// Nearest value of this type.
     fn from_f64(x: f64) -> Self;
     /// The value, exactly.
     fn to_f64(self) -> f64;
     /// e^x for x <= 0, within 2 ulp; below the normal range of results it is 0.
     fn exp_nonpositive(x: Self) -> Self;
+    /// 2^x for x <= 0 that is above the logarithm of [`Real::SMALLEST`], within 2 ulp.
+    fn exp2_normal(x: Self) -> Self;
+    /// 2^x for x <= 0, within 2 ulp; below the normal range of results it is 0.
+    fn exp2_nonpositive(x: Self) -> Self;
 }
 
 impl Real for f64 {
     const LARGEST: f64 = f64::MAX;
     const SMALLEST: f64 = f64::MIN_POSITIVE;
+    const ONE: Self = 1.0;
     #[inline(always)]
     fn from_f64(x: f64) -> Self {
         x
@@ -349,11 +356,35 @@ impl Real for f64 {
         let scaled = f64::from_bits(mantissa.to_bits().wrapping_add(shifted.to_bits() << 52));
         if x < -708.0 { 0.0 } else { scaled }
     }
+    #[inline(always)]
+    fn exp2_normal(x: Self) -> Self {
+        const ROUND: f64 = 6755399441055744.0; // 1.5 * 2^52, as above
+        let shifted = x + ROUND;
+        let r = x - (shifted - ROUND);
+        // 1 + r q(r), minimax on |r| <= 1/2 with relative error 3e-18; even and odd powers apart halve the chain
+        let r2 = r * r;
+        let even = 0.240_226_506_959_101_3
+            + r2 * (0.009_618_129_107_594_12
+                + r2 * (1.540_353_045_711_213e-4 + r2 * (1.321_543_528_228_796e-6 + r2 * 7.073_783_252_266_793e-9)));
+        let odd = std::f64::consts::LN_2
+            + r2 * (0.055_504_108_664_820_08
+                + r2 * (1.333_355_814_677_462e-3
+                    + r2 * (1.525_273_349_312_730_7e-5
+                        + r2 * (1.017_819_957_188_748_8e-7 + r2 * 4.434_771_296_054_246e-10))));
+        let mantissa = 1.0 + (r * odd + r2 * even);
+        f64::from_bits(mantissa.to_bits().wrapping_add(shifted.to_bits() << 52))
+    }
+    #[inline(always)]
+    fn exp2_nonpositive(x: Self) -> Self {
+        // the bits of 2^-1023, without its exponent, are those of 0
+        Self::exp2_normal(if x < -1022.0 { -1023.0 } else { x })
+    }
 }
 
 impl Real for f32 {
     const LARGEST: f64 = f32::MAX as f64;
     const SMALLEST: f64 = f32::MIN_POSITIVE as f64;
+    const ONE: Self = 1.0;
     #[inline(always)]
     fn from_f64(x: f64) -> Self {
         x as f32
@@ -375,6 +406,22 @@ impl Real for f32 {
         let mantissa = 1.0 + (r + r2 * tail);
         let scaled = f32::from_bits(mantissa.to_bits().wrapping_add(shifted.to_bits() << 23));
         if x < -87.0 { 0.0 } else { scaled }
+    }
+    #[inline(always)]
+    fn exp2_normal(x: Self) -> Self {
+        const ROUND: f32 = 12582912.0; // 1.5 * 2^23
+        let shifted = x + ROUND;
+        let r = x - (shifted - ROUND);
+        // as above, with relative error 2e-9
+        let r2 = r * r;
+        let even = 0.240_226_48 + r2 * (0.009_618_437 + r2 * 1.535_336_2e-4);
+        let odd = std::f32::consts::LN_2 + r2 * (0.055_503_324 + r2 * 1.339_887_4e-3);
+        let mantissa = 1.0 + (r * odd + r2 * even);
+        f32::from_bits(mantissa.to_bits().wrapping_add(shifted.to_bits() << 23))
+    }
+    #[inline(always)]
+    fn exp2_nonpositive(x: Self) -> Self {
+        Self::exp2_normal(if x < -126.0 { -127.0 } else { x })
     }
 }
 
@@ -460,5 +507,39 @@ mod tests {
         }
         assert!((f64::exp_nonpositive(0.0) - 1.0).abs() < f64::MIN_POSITIVE);
         assert!(f64::exp_nonpositive(-1e300) < f64::MIN_POSITIVE);
+    }
+
+    #[test]
+    fn exp2_is_within_two_ulp() {
+        let off = |got: f64, want: f64, ulp: f64| (got - want).abs() / ulp;
+        let mut worst = [0f64; 2];
+        for i in 0..4_000_000 {
+            let x = -f64::from(i) * (1022.0 / 4e6);
+            let want = x.exp2();
+            let ulp = f64::from_bits(want.to_bits() & 0x7FF0_0000_0000_0000) * f64::EPSILON;
+            worst[0] = worst[0].max(off(f64::exp2_nonpositive(x), want, ulp));
+        }
+        // all float32 of an octave of results, and many more over the whole range
+        let octave = (0..1 << 23).map(|i| -(i as f32) / (1 << 23) as f32);
+        for x in octave.chain((0..2_000_000).map(|i| -(i as f32) * (126.0 / 2e6))) {
+            let want = f64::from(x).exp2();
+            let ulp = f64::from(f32::from_bits((want as f32).to_bits() & 0x7F80_0000)) * f64::from(f32::EPSILON);
+            worst[1] = worst[1].max(off(f64::from(f32::exp2_nonpositive(x)), want, ulp));
+        }
+        assert!(worst.iter().all(|&ulp| ulp <= 1.5), "{worst:?}");
+    }
+
+    #[test]
+    fn exp2_ends_in_zero_and_one() {
+        for x in [0.0, -0.0, -f64::MIN_POSITIVE, -1e-300] {
+            assert_eq!(f64::exp2_nonpositive(x).to_bits(), 1f64.to_bits());
+            assert_eq!(f32::exp2_nonpositive(x as f32).to_bits(), 1f32.to_bits());
+        }
+        assert_eq!(f64::exp2_nonpositive(-1022.0).to_bits(), f64::MIN_POSITIVE.to_bits());
+        assert_eq!(f32::exp2_nonpositive(-126.0).to_bits(), f32::MIN_POSITIVE.to_bits());
+        for x in [-1022.5, -1023.5, -1e9, -1e300, f64::NEG_INFINITY] {
+            assert_eq!(f64::exp2_nonpositive(x).to_bits(), 0);
+            assert_eq!(f32::exp2_nonpositive(x as f32).to_bits(), 0);
+        }
     }
 }

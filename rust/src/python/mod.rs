@@ -20,7 +20,7 @@ mod _core {
     #[pymodule_export]
     use super::consistency::{agreement_matrix, agreement_summary, intersections, jaccard_matrix, sample_counts};
     #[pymodule_export]
-    use super::gram::{rbf_bag_diagonal, rbf_bag_sums, rbf_gram};
+    use super::gram::{bag_kernel, bag_kernel_diagonal, rbf_gram};
     #[pymodule_export]
     use super::machine::{get_num_threads, set_num_threads, simd_level};
     #[pymodule_export]
