@@ -49,7 +49,7 @@ def test_examples_of_a_module_hold(name: str) -> None:
         run(test)
 
 
-@pytest.mark.parametrize("name", _core.__all__)
+@pytest.mark.parametrize("name", [n for n in _core.__all__ if not isinstance(getattr(_core, n), type)])
 def test_examples_of_a_compiled_function_hold(name: str) -> None:
     # doctest's finder looks at Python functions only
     test = doctest.DocTestParser().get_doctest(getattr(_core, name).__doc__, {}, name, None, None)

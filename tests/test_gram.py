@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import logsumexp
 from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel
 
 import milfast as mf
@@ -32,7 +33,9 @@ def pairwise(
     return polynomial_kernel(x, y, gamma=gamma, degree=degree, coef0=coef0)
 
 
-def by_loop(a: mf.Bags, b: mf.Bags, kernel: str, gamma: float, set_kernel: str, normalize: str | None) -> np.ndarray:
+def by_loop(
+    a: mf.Bags, b: mf.Bags, kernel: str, gamma: float, set_kernel: str, normalize: str | None, sharpness: float = 3.0
+) -> np.ndarray:
     """The set kernels as they are written down, one pair of bags at a time."""
     rows, columns = ([bag.astype(np.float64) for bag in bags] for bags in (a, b))
     if set_kernel == "sk":
@@ -40,13 +43,26 @@ def by_loop(a: mf.Bags, b: mf.Bags, kernel: str, gamma: float, set_kernel: str, 
     out = np.empty((len(a), len(b)))
     for i, p in enumerate(rows):
         for j, q in enumerate(columns):
-            value = pairwise(p, q, kernel, gamma).sum()
+            k = pairwise(p, q, kernel, gamma)
+            if set_kernel == "match":
+                out[i, j] = (k.max(axis=1).mean() + k.max(axis=0).mean()) / 2
+                continue
+            if set_kernel == "soft-match":
+                sides = (logsumexp(sharpness * k, axis=axis) - math.log(k.shape[axis]) for axis in (0, 1))
+                out[i, j] = sum(side.mean() / sharpness for side in sides) / 2
+                continue
+            value = k.sum()
             if normalize == "average":
                 value /= len(p) * len(q)
             elif normalize == "feature-space":
                 value /= math.sqrt(pairwise(p, p, kernel, gamma).sum() * pairwise(q, q, kernel, gamma).sum())
             out[i, j] = value
     return out
+
+
+def absolute(bags: mf.Bags) -> mf.Bags:
+    """Bags whose kernels have terms of one sign, as large as the terms can be."""
+    return bags.with_instances(np.abs(bags.instances))
 
 
 @st.composite
@@ -157,7 +173,14 @@ def test_bad_instances_are_refused(arguments: tuple[Any, ...], gamma: float, mes
 OPTIONS = [
     (kernel, set_kernel, normalize)
     for kernel in KERNELS
-    for set_kernel, normalize in (("nsk", None), ("nsk", "average"), ("nsk", "feature-space"), ("sk", None))
+    for set_kernel, normalize in (
+        ("nsk", None),
+        ("nsk", "average"),
+        ("nsk", "feature-space"),
+        ("sk", None),
+        ("match", None),
+        ("soft-match", None),
+    )
 ]
 
 
@@ -168,6 +191,7 @@ def test_bag_gram_is_the_definition(
 ) -> None:
     a, b = bags
     options: dict[str, Any] = {"kernel": kernel, "gamma": 0.2, "set_kernel": set_kernel, "normalize": normalize}
+    options["sharpness"] = 3.0
     for columns, got in ((a, mf.bag_gram(a, **options)), (b, mf.bag_gram(a, b, **options))):
         want = by_loop(a, columns, kernel, 0.2, set_kernel, normalize)
         # Sums of terms of both signs cancel: what counts is the size of the terms.
@@ -189,6 +213,74 @@ def test_symmetric_and_rectangular_matrices_agree(bags: tuple[mf.Bags, mf.Bags])
     both = mf.Bags.from_list([*a, *b])
     whole = mf.bag_gram(both, gamma=0.3)
     np.testing.assert_allclose(whole[: len(a), len(a) :], mf.bag_gram(a, b, gamma=0.3), rtol=1e-13)
+
+
+@pytest.mark.parametrize("set_kernel", ["nsk", "sk", "match", "soft-match"])
+@pytest.mark.parametrize("kernel", ["rbf", "poly"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@given(bags=ragged())
+def test_symmetric_and_rectangular_matrices_agree_for_all_kernels(
+    bags: tuple[mf.Bags, mf.Bags], kernel: Any, set_kernel: Any, dtype: Any
+) -> None:
+    a, b = bags
+    options: dict[str, Any] = {"kernel": kernel, "gamma": 0.3, "set_kernel": set_kernel, "dtype": dtype}
+    own = mf.bag_gram(a, **options)
+    np.testing.assert_array_equal(own, own.T)
+    again, cross, back = mf.bag_gram(a, a, **options), mf.bag_gram(a, b, **options), mf.bag_gram(b, a, **options)
+    if set_kernel == "nsk":  # pairs are added up by rows of one bag or of the other
+        size = mf.bag_gram(absolute(a), absolute(mf.Bags.from_list([*a, *b])), **options).max()
+        tolerance = size * (1e-6 if dtype == "float32" else 1e-14)
+        np.testing.assert_allclose(again, own, rtol=0, atol=tolerance)
+        np.testing.assert_allclose(cross, back.T, rtol=0, atol=tolerance)
+    else:
+        np.testing.assert_array_equal(again, own)
+        np.testing.assert_array_equal(cross, back.T)
+
+
+@given(ragged())
+def test_matches_lie_between_the_average_and_one(bags: tuple[mf.Bags, mf.Bags]) -> None:
+    a, b = bags
+    average = mf.bag_gram(a, b, gamma=0.3, normalize="average")
+    match = mf.bag_gram(a, b, gamma=0.3, set_kernel="match")
+    assert (match <= 1).all()
+    np.testing.assert_array_equal(np.diagonal(mf.bag_gram(a, gamma=0.3, set_kernel="match")), 1)
+    last = average
+    for sharpness in (1e-3, 1.0, 30.0, 1e4):
+        soft = mf.bag_gram(a, b, gamma=0.3, set_kernel="soft-match", sharpness=sharpness)
+        assert (soft >= last - 1e-12).all()
+        assert (soft <= match + 1e-12).all()
+        last = soft
+    # a mean of m exponentials is at least the largest one over m
+    np.testing.assert_allclose(last, match, rtol=0, atol=math.log(33) / 1e4 + 1e-12)
+    np.testing.assert_allclose(
+        mf.bag_gram(a, b, gamma=0.3, set_kernel="soft-match", sharpness=1e-6), average, rtol=0, atol=1e-6
+    )
+
+
+def test_a_soft_match_of_large_kernel_values_does_not_overflow() -> None:
+    a = mf.Bags([[30.0], [40.0], [10.0]], [0, 2, 3])
+    got = mf.bag_gram(a, kernel="poly", gamma=1.0, degree=5, set_kernel="soft-match", sharpness=1e3)
+    want = mf.bag_gram(a, kernel="poly", gamma=1.0, degree=5, set_kernel="match")
+    np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
+@pytest.mark.parametrize("set_kernel", ["nsk", "sk", "match", "soft-match"])
+def test_identical_instances_give_exactly_one_each(set_kernel: Any) -> None:
+    for dtype in (np.float32, np.float64):
+        for value in (0.0, 1e-30, 0.1, 1e30):
+            bags = mf.Bags(np.full((9, 3), value, dtype), [0, 2, 9])
+            got = mf.bag_gram(bags, gamma=0.7, set_kernel=set_kernel)
+            want = [[4, 14], [14, 49]] if set_kernel == "nsk" else [[1, 1], [1, 1]]
+            np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("gamma", [5e-324, 1e-50, 1e39, 1e308])
+def test_extreme_widths_of_bags_give_no_nan(gamma: float) -> None:
+    for dtype in (np.float32, np.float64):
+        bags = mf.Bags(np.array([[1.0], [-1.0], [1.0]], dtype) * np.finfo(dtype).max, [0, 1, 3])
+        with np.errstate(over="ignore"):
+            assert mf.bag_gram(bags, gamma=gamma).tolist() == [[1, 1], [1, 2]]
+        assert mf.bag_gram(bags, gamma=gamma, set_kernel="match").tolist() == [[1, 0.75], [0.75, 1]]
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -245,6 +337,27 @@ def test_bag_gram_of_float32_is_float64_and_close() -> None:
     np.testing.assert_allclose(mf.bag_gram(narrow, wide, gamma=0.2), mf.bag_gram(wide, gamma=0.2), rtol=1e-6)
 
 
+@pytest.mark.parametrize("set_kernel", ["nsk", "sk", "match", "soft-match"])
+@pytest.mark.parametrize("kernel", KERNELS)
+@given(bags=ragged())
+def test_float32_is_what_the_instance_kernel_is_computed_in(
+    bags: tuple[mf.Bags, mf.Bags], kernel: Any, set_kernel: Any
+) -> None:
+    narrow, other = (each.with_instances(each.instances.astype(np.float32)) for each in bags)
+    options: dict[str, Any] = {"kernel": kernel, "gamma": 0.1, "set_kernel": set_kernel, "sharpness": 3.0}
+    want = by_loop(narrow, other, kernel, 0.1, set_kernel, None)
+    single = mf.bag_gram(narrow, other, dtype="float32", **options)
+    double = mf.bag_gram(narrow, other, dtype="float64", **options)
+    size = max(1.0, by_loop(*map(absolute, (narrow, other)), kernel, 0.1, set_kernel, None).max())
+    np.testing.assert_allclose(single, want, rtol=0, atol=2e-5 * size)
+    np.testing.assert_allclose(double, want, rtol=0, atol=1e-12 * size)
+    wide = [each.with_instances(each.instances.astype(np.float64)) for each in (narrow, other)]
+    np.testing.assert_array_equal(mf.bag_gram(*wide, **options), double)
+    np.testing.assert_array_equal(mf.bag_gram(*wide, dtype="float32", **options), single)
+    by_default = single if kernel == "rbf" and set_kernel != "sk" else double
+    np.testing.assert_array_equal(mf.bag_gram(narrow, other, **options), by_default)
+
+
 def test_many_bags_cut_into_several_tasks_equal_single_rows() -> None:
     rng = np.random.default_rng(6)
     a = bag_of(rng, rng.integers(1, 20, 150).tolist(), 5)
@@ -253,26 +366,27 @@ def test_many_bags_cut_into_several_tasks_equal_single_rows() -> None:
         np.testing.assert_allclose(mf.bag_gram(a[[i]], a, gamma=0.2)[0], whole[i], rtol=1e-13)
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_blocks_of_the_polynomial_kernel_do_not_show(kernel: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    a = bag_of(np.random.default_rng(7), [5, 1, 9, 30, 2, 2], 3)
-    want = mf.bag_gram(a, kernel=kernel, gamma=0.2)
-    monkeypatch.setattr("milfast.gram.BLOCK", 100)
-    np.testing.assert_allclose(mf.bag_gram(a, kernel=kernel, gamma=0.2), want, rtol=1e-12)
-
-
 def test_the_parameters_of_the_polynomial_kernel_are_used() -> None:
     a = bag_of(np.random.default_rng(8), [2, 3], 3)
     got = mf.bag_gram(a, kernel="poly", gamma=0.7, degree=2, coef0=0.5)
     want = [[polynomial_kernel(p, q, gamma=0.7, degree=2, coef0=0.5).sum() for q in a] for p in a]
     np.testing.assert_allclose(got, want, rtol=1e-13)
+    np.testing.assert_allclose(np.diagonal(got), bag_self_similarity(a, kernel="poly", gamma=0.7, degree=2, coef0=0.5))
+    assert mf.bag_gram(a, kernel="poly", gamma=0.7, degree=0).tolist() == [[4, 6], [6, 9]]
+    third = mf.bag_gram(a, kernel="poly", gamma=0.7, degree=np.int64(3))
+    np.testing.assert_array_equal(third, mf.bag_gram(a, kernel="poly", gamma=0.7, degree=3))
 
 
 ONE = mf.Bags([[0.0, 0.0], [1.0, 2.0]], [0, 1, 2])
 BAD_OPTIONS: dict[str, tuple[dict[str, Any], str]] = {
     "kernel": ({"kernel": "sigmoid"}, "kernel must be rbf, linear or poly; got 'sigmoid'"),
-    "set-kernel": ({"set_kernel": "mean"}, "set_kernel must be nsk or sk; got 'mean'"),
+    "set-kernel": ({"set_kernel": "mean"}, "set_kernel must be nsk, sk, match or soft-match; got 'mean'"),
     "normalize": ({"normalize": "size"}, "normalize must be None, average or feature-space; got 'size'"),
+    "normalize-match": ({"set_kernel": "match", "normalize": "average"}, "normalize applies to set_kernel='nsk' only"),
+    "sharpness": ({"set_kernel": "soft-match", "sharpness": 0.0}, "sharpness must be positive and finite; got 0"),
+    "dtype": ({"dtype": "float16"}, "dtype must be None, float32 or float64; got 'float16'"),
+    "degree": ({"kernel": "poly", "degree": -1}, r"degree must be from 0 to 2\*\*32 - 1; got -1"),
+    "coef0": ({"kernel": "poly", "coef0": math.inf}, "coef0 must be finite; got inf"),
     "normalize-sk": ({"set_kernel": "sk", "normalize": "average"}, "normalize applies to set_kernel='nsk' only"),
     "gamma-zero": ({"gamma": 0.0}, "gamma must be positive and finite; got 0"),
     "gamma-nan": ({"gamma": math.nan}, "gamma must be positive and finite"),
@@ -285,6 +399,11 @@ BAD_OPTIONS: dict[str, tuple[dict[str, Any], str]] = {
 def test_bad_options_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         mf.bag_gram(ONE, **{"gamma": 1.0, **options})
+
+
+def test_a_degree_that_is_no_integer_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"degree must be an integer; got 2\.5"):
+        mf.bag_gram(ONE, kernel="poly", gamma=1.0, degree=2.5)  # type: ignore[arg-type]
 
 
 X = np.ones((2, 2))
@@ -308,10 +427,19 @@ def test_bad_bags_are_refused_by_the_kernel_itself(
     arguments: tuple[Any, ...], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
-        _core.rbf_bag_sums(*arguments, gamma=1.0)
+        _core.bag_kernel(*arguments, gamma=1.0)
 
 
 def test_an_empty_bag_sums_to_zero_in_the_kernel() -> None:
-    sums = _core.rbf_bag_sums(X, np.array([0, 0, 2]), gamma=1.0)
+    sums = _core.bag_kernel(X, np.array([0, 0, 2]), gamma=1.0)
     assert sums.tolist() == [[0.0, 0.0], [0.0, 4.0]]
-    assert _core.rbf_bag_diagonal(X, np.array([0, 0, 2]), gamma=1.0).tolist() == [0.0, 4.0]
+    assert _core.bag_kernel_diagonal(X, np.array([0, 0, 2]), gamma=1.0).tolist() == [0.0, 4.0]
+    for set_kernel in ("match", "soft-match"):
+        sums = _core.bag_kernel(X, np.array([0, 0, 2]), gamma=1.0, set_kernel=set_kernel)
+        assert sums.tolist() == [[0.0, 0.0], [0.0, 1.0]]
+
+
+@pytest.mark.parametrize("option", ["kernel", "set_kernel"])
+def test_unknown_options_are_refused_by_the_kernel_itself(option: str) -> None:
+    with pytest.raises(ValueError, match=f"{option} must be .* got .mean"):
+        _core.bag_kernel(X, CUTS, **{option: "mean"})

@@ -56,7 +56,18 @@ CALLS = {
     "components": "x = np.zeros((2, 10**7)); call = lambda: recipe(means=x)",
     "rbf_gram": "x = np.zeros((1, 10**7)); call = lambda: mf.rbf_gram(x, gamma=1)",
     "bag_gram": "bags = mf.Bags(np.zeros((2, 10**7)), [0, 1, 2]); call = lambda: mf.bag_gram(bags, gamma=1)",
-    "diagonal": "x = np.zeros((1, 10**7)); call = lambda: _core.rbf_bag_diagonal(x, np.array([0, 1]), gamma=1)",
+    "jaccard": "x = np.zeros((3000, 10**5), bool); x[:2] = True; call = lambda: mf.jaccard_matrix(x)",
+    "jaccard_packed": (
+        "x = np.zeros((2, 5 * 10**7), np.uint8); call = lambda: mf.jaccard_matrix(x, n_samples=4 * 10**8)"
+    ),
+    "intersections": "x = np.eye(9000, 8, dtype=bool); call = lambda: _core.intersections(x)",
+    "weighted_sets": (  # as many words as weights have digits
+        "x = np.random.rand(64, 10**6) < 0.5; w = np.full(10**6, 2**32 - 1)\n"
+        "call = lambda: _core.agreement_summary(x, sample_weight=w)"
+    ),
+    "sets_as_integers": "x = np.ones((2, 10**7), np.int32); call = lambda: _core.agreement_summary(x)",
+    "sample_counts": "x = np.ones((1, 2 * 10**7), bool); call = lambda: _core.sample_counts(x)",
+    "diagonal": "x = np.zeros((1, 10**7)); call = lambda: _core.bag_kernel_diagonal(x, np.array([0, 1]), gamma=1)",
     "auc": "scores = np.random.rand(30_000_000); labels = scores > 0.5; call = lambda: mf.auc(scores, labels)",
     "auc_many": (
         "scores = np.random.rand(2, 20_000_000); labels = scores[0] > 0.5; call = lambda: mf.auc_many(scores, labels)"
@@ -79,6 +90,23 @@ CALLS = {
         "call = lambda: mf.auc(scores, labels)"
     ),
     "delong": ("scores = np.random.rand(10**7); labels = scores > 0.5; call = lambda: _core.delong(scores, labels)"),
+    "covariance": (
+        "scores = np.random.rand(2, 5 * 10**6); labels = scores[0] > 0.5\n"
+        "call = lambda: _core.delong_covariance(scores, labels)"
+    ),
+    "bootstrap": (
+        "scores = np.random.rand(10**7); labels = scores > 0.5\n"
+        "call = lambda: _core.bootstrap_auc(scores, labels, 1, random_state=0)"
+    ),
+    "replicates": "call = lambda: _core.bootstrap_auc([1, 2], [0, 1], 10**8, random_state=0)",
+    "accumulator": (
+        "scores = 2.0 ** np.random.uniform(-200, 200, 10**5); labels = scores > 0.5\n"
+        "call = lambda: mf.AUCAccumulator(bins=65536).update(scores, labels)"
+    ),
+    "accumulator_exact": (
+        "scores = np.random.rand(10**7); labels = scores > 0.5\n"
+        "call = lambda: mf.AUCAccumulator(exact=True).update(scores, labels)"
+    ),
     "from_counts": "pos = np.ones(2 * 10**7, np.int64); call = lambda: mf.auc_from_counts(pos, pos)",
     "labels": "labels = np.ones(10**8, np.int8); call = lambda: _core.binary_labels(labels)",
 }
@@ -120,6 +148,26 @@ def test_the_message_tells_how_much_was_asked_for() -> None:
     assert python(textwrap.indent(code, "    ")) == wanted
 
 
+BITS, RESULT = 3000 * 80_000 // 8, 8 * 3000**2
+
+
+@pytest.mark.parametrize(
+    ("call", "room", "end"),
+    [
+        ("mf.jaccard_matrix(x)", 0.95 * (BITS + RESULT), "MemoryError"),
+        ("mf.jaccard_matrix(x)", 1.05 * (BITS + RESULT), "finished"),
+        ("_core.agreement_summary(x)", 1.05 * BITS, "finished"),
+    ],
+)
+def test_jaccard_takes_the_bits_and_the_result(call: str, room: float, end: str) -> None:
+    code = f"""
+    x = np.random.default_rng(0).integers(0, 2, (3000, 80_000), np.uint8)
+    mf.jaccard_matrix(x[:300])  # long enough for a thread, which has its stack and its part of the heap then
+    limited(lambda: {call}, {int(room)})
+    """
+    assert python(code, MILFAST_NUM_THREADS="1").split()[0] == end
+
+
 def test_memory_may_run_out_at_any_place() -> None:
     # The same calls with more and more room, so that now one and now another allocation fails.
     code = """
@@ -132,12 +180,24 @@ def test_memory_may_run_out_at_any_place() -> None:
         lambda: mf.auc_many(scores.reshape(3, -1), labels[:500_000]),
         lambda: _core.delong(scores, labels),
         lambda: mf.rbf_gram(scores.reshape(3, -1), gamma=1),
+        lambda: mf.jaccard_matrix(scores.reshape(3000, -1) < 0.5),
     ]
     for spare in range(1, 120, 17):
         for call in calls:
             limited(call, spare << 20)
     """
     printed = python(code, MILFAST_NUM_THREADS="2").splitlines()
-    assert len(printed) == 42
+    assert len(printed) == 49
     kinds = {line.split()[0] for line in printed}
     assert kinds == {"MemoryError", "finished"}
+
+
+@pytest.mark.parametrize("options", ["", ", set_kernel='soft-match'", ", kernel='poly'"])
+def test_the_kernel_of_all_instance_pairs_is_never_built(options: str) -> None:
+    # 12,000 instances: all pairs would take 1.1 GiB, the matrix of the bags 17 MiB.
+    code = f"""
+    offsets = np.arange(0, 12_001, 8)
+    bags = mf.Bags(np.random.default_rng(0).standard_normal((12_000, 4)), offsets)
+    limited(lambda: mf.bag_gram(bags, gamma=0.1{options}), 96 << 20)
+    """
+    assert python(code, MILFAST_NUM_THREADS="2").startswith("finished")

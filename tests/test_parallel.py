@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import milfast as mf
-from milfast._core import rbf_bag_sums
+from milfast._core import bag_kernel
 
 posix = pytest.mark.skipif(os.name != "posix", reason="forks and signals of POSIX")
 
@@ -27,7 +27,8 @@ DIGESTS = """
     import hashlib
     import numpy as np
     import milfast as mf
-    from milfast._core import delong, rbf_bag_diagonal
+    from milfast._core import auc_jackknife, bootstrap_auc, delong, delong_covariance, bag_kernel_diagonal
+    from milfast.consistency import agreement_matrix, intersections, sample_counts, summary
 
     def kernels():
         rng = np.random.default_rng(0)
@@ -36,6 +37,18 @@ DIGESTS = """
         yield "auc32", mf.auc(scores.astype(np.float32), labels)
         yield "weighted", mf.auc(scores, labels, sample_weight=rng.random(80_000))
         yield "delong", delong(scores, labels)
+        for name, hard in (("tied", scores.round(1)), ("saturated", 1 / (1 + np.exp(-60 * scores)))):
+            yield name, mf.auc(np.tile(hard, 4), np.tile(labels, 4))
+            yield f"{name}32", mf.auc(hard.astype(np.float32)[:70_000], labels[:70_000])
+            yield f"{name}-integers", mf.auc((hard * 1e9).astype(np.int64)[:75_000], labels[:75_000])
+        models = np.stack([scores, scores**2, scores.round(1)])
+        yield "covariance", delong_covariance(models, labels)[1]
+        yield "jackknife", auc_jackknife(scores.round(2), labels)
+        for stratified in (True, False):
+            yield f"bootstrap-{stratified}", bootstrap_auc(models, labels, 9, stratified=stratified, random_state=1)
+        accumulator = mf.AUCAccumulator()
+        accumulator.update(scores, labels)
+        yield "accumulator", np.concatenate([np.array(v, float) for v in list(accumulator.to_dict().values())[1:]])
         yield "many", mf.auc_many(scores.reshape(400, 200), labels[:200])
         yield "small", mf.auc_many(scores.reshape(-1, 20), labels[:20] | (np.arange(20) == 0))
         x = rng.standard_normal((700, 9))
@@ -45,11 +58,29 @@ DIGESTS = """
             yield f"cross-{dtype.__name__}", mf.rbf_gram(bags.instances, bags.instances[:333], gamma=0.1)
             yield f"sums-{dtype.__name__}", mf.bag_gram(bags, gamma=0.1)
             yield f"cross-sums-{dtype.__name__}", mf.bag_gram(bags, bags[:9], gamma=0.1)
-            yield f"diagonal-{dtype.__name__}", rbf_bag_diagonal(bags.instances, bags.offsets, gamma=0.1)
+            for kernel in ("rbf", "poly"):
+                for set_kernel in ("nsk", "match", "soft-match"):
+                    options = dict(kernel=kernel, set_kernel=set_kernel, gamma=3.0, dtype=dtype.__name__)
+                    yield f"{kernel}-{set_kernel}-{dtype.__name__}", mf.bag_gram(bags, bags[5:40], **options)
+            wide = np.tile(bags.instances, 20)
+            yield f"mirrored-{dtype.__name__}", mf.rbf_gram(wide, gamma=0.1)
+            yield f"diagonal-{dtype.__name__}", bag_kernel_diagonal(bags.instances, bags.offsets, gamma=0.1)
         for recipe in ("paper", "strict"):
             for dtype in ("float32", "float64"):
                 bags = mf.sample_bags("presence", 800, recipe=recipe, random_state=7, dtype=dtype)
                 yield f"{recipe}-{dtype}", np.concatenate([bags.instances.ravel(), bags.offsets, bags.labels])
+        errors = rng.random((501, 3001)) < rng.beta(0.5, 0.5, 3001)
+        weights = rng.poisson(1.0, 3001)
+        yield "jaccard", mf.jaccard_matrix(errors)
+        yield "jaccard-packed", mf.jaccard_matrix(np.packbits(errors[1:], axis=1), n_samples=3001)
+        for measure in ("kappa", "phi", "yule-q", "dice", "agreement", "double-fault"):
+            yield measure, agreement_matrix(errors, measure, condensed=True)
+            yield f"{measure}-32", agreement_matrix(errors, measure, dtype="float32")
+            yield f"{measure}-summary", list(vars(summary(errors, measure)).values())[1:]
+        yield "both", intersections(errors)
+        yield "both-weighted", intersections(errors, sample_weight=weights, condensed=True)
+        yield "weighted-mean", summary(errors, sample_weight=weights).mean
+        yield "samples", sample_counts(errors)
 
     def digests():
         return {name: hashlib.sha256(np.asarray(value).tobytes()).hexdigest() for name, value in kernels()}
@@ -77,7 +108,7 @@ def reference() -> dict[str, str]:
     return digests
 
 
-@pytest.mark.parametrize("simd", ["baseline", "avx2", "avx512"])
+@pytest.mark.parametrize("simd", ["baseline", "avx2", "avx512", "avx512-vpopcnt"])
 @pytest.mark.parametrize("threads", ["1", "2", "8"])
 def test_threads_and_instruction_sets_change_no_bit(reference: dict[str, str], threads: str, simd: str) -> None:
     printed = python(
@@ -92,7 +123,7 @@ def test_threads_and_instruction_sets_change_no_bit(reference: dict[str, str], t
     assert digests == reference
     assert used == int(threads)
     # A processor without the level falls back to one below it.
-    levels = ["baseline", "avx2", "avx512"]
+    levels = ["baseline", "avx2", "avx512", "avx512-vpopcnt"]
     assert levels.index(level) <= levels.index(simd)
 
 
@@ -257,11 +288,24 @@ LONG_KERNELS = {
     "two_large_bags": (
         "bags = mf.Bags(np.ones((60_000, 64)), [0, 30_000, 60_000]); run = lambda: mf.bag_gram(bags, gamma=1.0)"
     ),
+    "soft_match": (
+        "bags = mf.Bags(np.ones((60_000, 64)), [0, 30_000, 60_000])\n"
+        "run = lambda: mf.bag_gram(bags, gamma=1.0, set_kernel='soft-match')"
+    ),
+    "poly": (
+        "bags = mf.Bags(np.ones((60_000, 64)), np.arange(0, 60_001, 10))\n"
+        "run = lambda: mf.bag_gram(bags, kernel='poly', gamma=1.0, set_kernel='match')"
+    ),
     "diagonal": (
-        "from milfast._core import rbf_bag_diagonal\n"
-        "x = np.ones((60_000, 64)); run = lambda: rbf_bag_diagonal(x, np.array([0, 60_000]), gamma=1.0)"
+        "from milfast._core import bag_kernel_diagonal\n"
+        "x = np.ones((60_000, 64)); run = lambda: bag_kernel_diagonal(x, np.array([0, 60_000]), gamma=1.0)"
     ),
     "wide_columns": "y = np.ones((50_000, 1_000)); run = lambda: mf.rbf_gram(y[:1_000], y, gamma=1.0)",
+    "jaccard_many_sets": "x = np.tile(np.eye(64, dtype=bool), (480, 8)); run = lambda: mf.jaccard_matrix(x)",
+    "jaccard_long_sets": (
+        "x = np.random.default_rng(0).integers(0, 256, (300, 4 << 20), np.uint8)\n"
+        "run = lambda: mf.consistency.summary(x, n_samples=32 << 20)"
+    ),
     "sample_bags": "run = lambda: mf.sample_bags('presence', 4_000_000, random_state=0)",
     "sample_large_bags": (
         "run = lambda: mf.sample_bags('presence', 2, pad_to=20_000_000, n_features=2, random_state=0)"
@@ -313,6 +357,9 @@ def test_ctrl_c_ends_a_long_kernel(kernel: str, threads: str) -> None:
         "mf.auc(scores, labels, sample_weight=scores)",
         "mf.auc_many(scores.reshape(8, -1), labels[:1_500_000])",
         "delong(scores, labels)",
+        "auc_jackknife(scores, labels)",
+        "bootstrap_auc(scores, labels, 3, random_state=0)",
+        "mf.AUCAccumulator().update(scores, labels)",
     ],
 )
 def test_signals_are_looked_for_while_the_area_is_computed(call: str) -> None:
@@ -323,7 +370,7 @@ def test_signals_are_looked_for_while_the_area_is_computed(call: str) -> None:
     handled = []
     signal.signal(signal.SIGALRM, lambda *_: handled.append(time.perf_counter()))
     start = time.perf_counter()
-    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    signal.setitimer(signal.ITIMER_REAL, 0.01)
     {call}
     middle = (start + time.perf_counter()) / 2
     print(len(handled) == 1 and handled[0] < middle)
@@ -350,7 +397,7 @@ def test_an_interrupt_inside_an_argument_is_passed_on(stop: type[BaseException],
 @pytest.mark.parametrize("offsets", [[0, 2**63 - 1, -2, 3], [0, 2, 1, 3], [], [0], [1, 3], [0, 4], [-(2**63), 3]])
 def test_offsets_out_of_order_are_refused(offsets: list[int]) -> None:
     with pytest.raises(ValueError, match="offsets must ascend from 0"):
-        rbf_bag_sums(np.zeros((3, 2)), np.array(offsets, np.int64), gamma=1.0)
+        bag_kernel(np.zeros((3, 2)), np.array(offsets, np.int64), gamma=1.0)
 
 
 # ---------------------------------------------------------------- several Python threads
@@ -378,20 +425,22 @@ def test_kernels_called_from_several_threads_give_the_right_results() -> None:
 
 def kernels_without_the_gil() -> dict[str, object]:
     rng = np.random.default_rng(3)
-    scores, labels = rng.standard_normal(900_000), rng.integers(0, 2, 900_000)
+    scores, labels = rng.standard_normal(3_600_000), rng.integers(0, 2, 3_600_000)
     x = rng.standard_normal((500, 900))
     bags = mf.Bags(x, np.arange(0, 501, 5))
+    errors = rng.random((1500, 4000)) < 0.3
     return {
         "auc": lambda: mf.auc(scores, labels),
-        "weighted": lambda: mf.auc(scores, labels, sample_weight=np.ones(900_000)),
-        "auc_many": lambda: mf.auc_many(scores.reshape(900, 1000), labels[:1000]),
+        "weighted": lambda: mf.auc(scores[:900_000], labels[:900_000], sample_weight=np.ones(900_000)),
+        "auc_many": lambda: mf.auc_many(scores.reshape(3600, 1000), labels[:1000]),
         "rbf_gram": lambda: mf.rbf_gram(x, gamma=1e-3),
         "bag_gram": lambda: mf.bag_gram(bags, gamma=1e-3),
         "sample_bags": lambda: mf.sample_bags("presence", 20_000, random_state=0),
+        "jaccard": lambda: mf.jaccard_matrix(errors),
     }
 
 
-@pytest.mark.parametrize("kernel", ["auc", "weighted", "auc_many", "rbf_gram", "bag_gram", "sample_bags"])
+@pytest.mark.parametrize("kernel", ["auc", "weighted", "auc_many", "rbf_gram", "bag_gram", "sample_bags", "jaccard"])
 def test_other_threads_run_while_a_kernel_works(kernel: str) -> None:
     call = kernels_without_the_gil()[kernel]
     assert callable(call)

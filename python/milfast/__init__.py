@@ -9,11 +9,20 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from milfast._core import auc, auc_from_counts, auc_many, get_num_threads, rbf_gram, set_num_threads
+from milfast._core import (
+    auc,
+    auc_from_counts,
+    auc_many,
+    get_num_threads,
+    jaccard_matrix,
+    rbf_gram,
+    set_num_threads,
+)
 from milfast.bags import Bags
 
 if TYPE_CHECKING:
-    from milfast import checks, datasets, models, study, uncertainty
+    from milfast import checks, consistency, datasets, models, study, uncertainty
+    from milfast.accumulator import AUCAccumulator
     from milfast.checks import check_model, sample_bags
     from milfast.evaluation import evaluate
     from milfast.gram import bag_gram
@@ -21,6 +30,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "AUCAccumulator",
     "Bags",
     "auc",
     "auc_from_counts",
@@ -28,9 +38,11 @@ __all__ = [
     "bag_gram",
     "check_model",
     "checks",
+    "consistency",
     "datasets",
     "evaluate",
     "get_num_threads",
+    "jaccard_matrix",
     "models",
     "rbf_gram",
     "sample_bags",
@@ -41,9 +53,11 @@ __all__ = [
 
 #: Where to find what is loaded on first use; None stands for a module of the same name.
 _LAZY = {
+    "AUCAccumulator": "accumulator",
     "bag_gram": "gram",
     "check_model": "checks",
     "checks": None,
+    "consistency": None,
     "datasets": None,
     "evaluate": "evaluation",
     "models": None,

@@ -1,25 +1,64 @@
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias, final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 __all__ = [
+    "Accumulator",
+    "agreement_matrix",
+    "agreement_summary",
     "auc",
     "auc_from_counts",
+    "auc_jackknife",
     "auc_many",
+    "bag_kernel",
+    "bag_kernel_diagonal",
     "binary_labels",
+    "bootstrap_auc",
     "delong",
+    "delong_covariance",
     "get_num_threads",
-    "rbf_bag_diagonal",
-    "rbf_bag_sums",
+    "intersections",
+    "jaccard_matrix",
+    "placements",
     "rbf_gram",
     "sample_bags",
+    "sample_counts",
     "set_num_threads",
     "simd_level",
 ]
 
 _Draw: TypeAlias = tuple[Sequence[tuple[int, int]], Sequence[int], Sequence[float], str, float]
+
+def agreement_matrix(
+    error_sets: ArrayLike,
+    measure: str = "jaccard",
+    *,
+    condensed: bool = False,
+    dtype: DTypeLike = "float64",
+    sample_weight: ArrayLike | None = None,
+    n_samples: int | None = None,
+) -> NDArray[Any]: ...
+def agreement_summary(
+    error_sets: ArrayLike,
+    measure: str = "jaccard",
+    *,
+    sample_weight: ArrayLike | None = None,
+    n_samples: int | None = None,
+) -> tuple[float, float, float, float, int, int]: ...
+
+@final
+class Accumulator:
+    def __new__(cls, bins: int | None) -> Self: ...
+    def update(self, scores: ArrayLike, labels: ArrayLike, *, pos_label: object = None) -> None: ...
+    def merge(self, other: Accumulator) -> None: ...
+    def bounds(self) -> tuple[float, float, float, int, int]: ...
+    def held(
+        self,
+    ) -> tuple[NDArray[np.uint64], NDArray[np.float64], NDArray[np.uint64], NDArray[np.uint64]] | None: ...
+    def kept(self) -> tuple[NDArray[np.float64], NDArray[np.bool_]] | None: ...
+    def restore(self, numbers: ArrayLike, values: ArrayLike, neg: ArrayLike, pos: ArrayLike) -> None: ...
 
 def auc(
     scores: ArrayLike,
@@ -31,19 +70,56 @@ def auc(
     pos_label: object = None,
 ) -> float: ...
 def auc_from_counts(pos: ArrayLike, neg: ArrayLike) -> float: ...
+def auc_jackknife(scores: ArrayLike, labels: ArrayLike, *, pos_label: object = None) -> NDArray[np.float64]: ...
 def auc_many(scores: ArrayLike, labels: ArrayLike, *, pos_label: object = None) -> NDArray[np.float64]: ...
-def binary_labels(labels: ArrayLike, *, pos_label: object = None) -> NDArray[np.bool_]: ...
-def delong(scores: ArrayLike, labels: ArrayLike, *, pos_label: object = None) -> tuple[float, float, int, int]: ...
-def get_num_threads() -> int: ...
-def rbf_bag_diagonal(instances: ArrayLike, offsets: NDArray[np.int64], *, gamma: float) -> NDArray[np.float64]: ...
-def rbf_bag_sums(
+def bag_kernel(
     instances: ArrayLike,
     offsets: NDArray[np.int64],
     other_instances: ArrayLike | None = None,
     other_offsets: NDArray[np.int64] | None = None,
     *,
-    gamma: float,
+    kernel: str = "rbf",
+    gamma: float = 1.0,
+    degree: int = 3,
+    coef0: float = 1.0,
+    set_kernel: str = "nsk",
+    sharpness: float = 1.0,
 ) -> NDArray[np.float64]: ...
+def bag_kernel_diagonal(
+    instances: ArrayLike,
+    offsets: NDArray[np.int64],
+    *,
+    kernel: str = "rbf",
+    gamma: float = 1.0,
+    degree: int = 3,
+    coef0: float = 1.0,
+) -> NDArray[np.float64]: ...
+def binary_labels(labels: ArrayLike, *, pos_label: object = None) -> NDArray[np.bool_]: ...
+def bootstrap_auc(
+    scores: ArrayLike,
+    labels: ArrayLike,
+    n_replicates: int,
+    *,
+    stratified: bool = True,
+    random_state: int,
+    pos_label: object = None,
+) -> NDArray[np.float64]: ...
+def delong(scores: ArrayLike, labels: ArrayLike, *, pos_label: object = None) -> tuple[float, float, int, int]: ...
+def delong_covariance(
+    scores: ArrayLike, labels: ArrayLike, *, pos_label: object = None
+) -> tuple[NDArray[np.float64], NDArray[np.float64], int, int]: ...
+def get_num_threads() -> int: ...
+def intersections(
+    error_sets: ArrayLike,
+    *,
+    condensed: bool = False,
+    sample_weight: ArrayLike | None = None,
+    n_samples: int | None = None,
+) -> NDArray[Any]: ...
+def jaccard_matrix(error_sets: ArrayLike, *, n_samples: int | None = None) -> NDArray[np.float64]: ...
+def placements(
+    scores: ArrayLike, labels: ArrayLike, *, pos_label: object = None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
 def rbf_gram(X: ArrayLike, Y: ArrayLike | None = None, *, gamma: float) -> NDArray[Any]: ...
 def sample_bags(
     *,
@@ -60,5 +136,6 @@ def sample_bags(
     seed: int,
     single: bool,
 ) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64], NDArray[np.int16]]: ...
+def sample_counts(error_sets: ArrayLike, *, n_samples: int | None = None) -> NDArray[np.uint32]: ...
 def set_num_threads(n: int) -> None: ...
 def simd_level() -> str: ...

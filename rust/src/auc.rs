@@ -6,83 +6,19 @@
 use crate::error::{Error, Result};
 use crate::labels::{self, Label};
 use crate::memory;
+use crate::pairs::{self, Outcome};
 use crate::parallel::{self, Interrupt};
-use crate::simd::{Kernel, dispatch};
+use crate::scores::{LANES, Score};
+use crate::sort;
 
-/// Up to this many scores no memory is allocated.
-const ON_STACK: usize = 512;
-/// Up to this many pairs it is faster to compare them all than to sort.
-const FEW_PAIRS: usize = 1 << 12;
-/// From this many scores on the keys are first distributed into buckets, which are then counted side by side.
-const DISTRIBUTE: usize = 1 << 16;
-const BUCKETS: usize = 256;
-const SAMPLES_PER_BUCKET: usize = 16;
+/// Up to this many scores no memory is allocated, if there are few pairs.
+const ON_STACK: usize = 256;
+/// From this many scores on the rows of a batch are shared among threads.
+const LARGE: usize = 1 << 16;
+/// Scores, or groups of them, between two looks for an interrupt.
+const STEP: usize = 1 << 18;
 /// What most memory goes into.
 const KEYS: &str = "the keys of the scores";
-
-/// A score: anything with a total order once NaN is ruled out.
-pub trait Score: Copy + PartialEq + Send + Sync + std::fmt::Display {
-    /// Unsigned integer of the same order; -0.0 and 0.0 share one.
-    type Key: Copy + Ord + Default + Send + Sync;
-    /// Key of the score.
-    fn key(self) -> Self::Key;
-    /// Whether the score has no place in an order.
-    fn is_nan(self) -> bool;
-    /// Bit of the score read as a label, to recognise swapped arguments.
-    fn label_bit(self) -> u8;
-}
-
-macro_rules! float_score {
-    ($float:ty, $key:ty, $signed:ty) => {
-        impl Score for $float {
-            type Key = $key;
-            #[inline]
-            fn key(self) -> $key {
-                let bits = (self + 0.0).to_bits(); // -0.0 + 0.0 is 0.0
-                bits ^ (((bits as $signed) >> (<$key>::BITS - 1)) as $key | (1 << (<$key>::BITS - 1)))
-            }
-            #[inline]
-            fn is_nan(self) -> bool {
-                self.is_nan()
-            }
-            fn label_bit(self) -> u8 {
-                self.bit()
-            }
-        }
-    };
-}
-float_score!(f32, u32, i32);
-float_score!(f64, u64, i64);
-
-impl Score for i64 {
-    type Key = u64;
-    #[inline]
-    fn key(self) -> u64 {
-        (self as u64) ^ (1 << 63)
-    }
-    #[inline]
-    fn is_nan(self) -> bool {
-        false
-    }
-    fn label_bit(self) -> u8 {
-        self.bit()
-    }
-}
-
-impl Score for u64 {
-    type Key = u64;
-    #[inline]
-    fn key(self) -> u64 {
-        self
-    }
-    #[inline]
-    fn is_nan(self) -> bool {
-        false
-    }
-    fn label_bit(self) -> u8 {
-        self.bit()
-    }
-}
 
 /// Twice the Mann-Whitney U statistic and the class sizes: the AUC as a fraction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,27 +48,18 @@ fn same_length<S, L>(scores: &[S], labels: &[L]) -> Result<()> {
     }
 }
 
-/// Write positive keys from the front and negative keys from the back of `keys`; returns the number of positives.
-#[inline]
-fn split<S: Score, L: Label>(scores: &[S], labels: &[L], keys: &mut [S::Key]) -> Result<usize> {
-    let (mut front, mut back) = (0, keys.len());
-    let (mut bits, mut nan) = (0, false);
-    for (&score, &label) in scores.iter().zip(labels) {
-        let (key, bit) = (score.key(), label.bit());
-        let positive = labels::is_positive(bit);
-        bits |= bit;
-        nan |= score.is_nan();
-        keys[if positive { front } else { back - 1 }] = key;
-        front += usize::from(positive);
-        back -= usize::from(!positive);
-    }
-    if nan {
+/// The numbers of negatives and positives, if scores and labels can be used.
+pub(crate) fn check<S: Score, L: Label>(scores: &[S], labels: &[L]) -> Result<[u64; 2]> {
+    same_length(scores, labels)?;
+    if scores.iter().fold(false, |nan, score| nan | score.is_nan()) {
         return Err(not_a_number("scores", scores));
     }
+    let (bits, n_pos) =
+        labels.iter().fold((0, 0), |(bits, n), label| (bits | label.bit(), n + u64::from(label.is_one())));
     if !labels::is_binary(bits) {
         return Err(hint_swapped(labels::explain(labels), scores));
     }
-    Ok(front)
+    Ok([labels.len() as u64 - n_pos, n_pos])
 }
 
 fn not_a_number<S: Score>(argument: &str, values: &[S]) -> Error {
@@ -153,110 +80,6 @@ pub fn hint_swapped<S: Score>(error: Error, scores: &[S]) -> Error {
     }
 }
 
-/// Sum over the sorted `pos` of the number of sorted `neg` below each (or, if `TIES`, not above each).
-#[inline]
-fn count_below<K: Ord + Copy, const TIES: bool>(pos: &[K], neg: &[K]) -> u128 {
-    let (mut i, mut j, mut sum) = (0, 0, 0u128);
-    while i < pos.len() && j < neg.len() {
-        let step = if TIES { neg[j] <= pos[i] } else { neg[j] < pos[i] };
-        sum += if step { 0 } else { j as u128 };
-        j += usize::from(step);
-        i += usize::from(!step);
-    }
-    sum + (pos.len() - i) as u128 * neg.len() as u128
-}
-
-/// Every pair, compared: no branch depends on the data.
-struct AllPairs<'a, K> {
-    pos: &'a [K],
-    neg: &'a [K],
-}
-
-impl<K: Ord + Copy> Kernel for AllPairs<'_, K> {
-    type Output = u64;
-    #[inline(always)]
-    fn run(self) -> u64 {
-        let (outer, inner) = (self.pos, self.neg);
-        outer.iter().map(|p| inner.iter().map(|n| u64::from(n < p) + u64::from(n <= p)).sum::<u64>()).sum()
-    }
-}
-
-fn doubled_u<K: Ord + Copy>(pos: &mut [K], neg: &mut [K]) -> u128 {
-    if pos.len() * neg.len() <= FEW_PAIRS {
-        return dispatch(AllPairs { pos, neg }).into();
-    }
-    pos.sort_unstable();
-    neg.sort_unstable();
-    count_below::<K, false>(pos, neg) + count_below::<K, true>(pos, neg)
-}
-
-/// Values that cut the keys into buckets of about equal size, ascending and distinct.
-fn splitters<K: Ord + Copy>(keys: &[K]) -> Vec<K> {
-    let stride = (keys.len() / (BUCKETS * SAMPLES_PER_BUCKET)).max(1);
-    let mut sample: Vec<K> = keys.iter().step_by(stride).copied().collect();
-    sample.sort_unstable();
-    let mut cuts: Vec<K> = (1..BUCKETS).map(|b| sample[b * sample.len() / BUCKETS]).collect();
-    cuts.dedup();
-    cuts
-}
-
-/// The keys, bucket by bucket, and where each bucket starts, and the end.
-fn distribute<K: Ord + Copy + Default>(keys: &[K], cuts: &[K]) -> Result<(Vec<K>, Vec<usize>)> {
-    // Branch-free search in a table padded to a power of two; the last cut stands in for the missing ones, and the
-    // index is clamped, since a key at or above the last cut would count the padding too.
-    let mut table = [cuts[cuts.len() - 1]; BUCKETS - 1];
-    table[..cuts.len()].copy_from_slice(cuts);
-    let bucket = |key: K| {
-        let (mut base, mut half) = (0, BUCKETS / 2);
-        while half > 0 {
-            base += if table[base + half - 1] <= key { half } else { 0 };
-            half /= 2;
-        }
-        base.min(cuts.len())
-    };
-    let ids: Vec<u8> = memory::collect(keys.iter().map(|&k| bucket(k) as u8), "the buckets of the scores")?;
-    let mut starts = vec![0usize; BUCKETS + 1];
-    for &id in &ids {
-        starts[usize::from(id) + 1] += 1;
-    }
-    for b in 0..BUCKETS {
-        starts[b + 1] += starts[b];
-    }
-    let mut next = starts.clone();
-    let mut sorted = memory::filled(K::default(), keys.len(), "the scores by bucket")?;
-    for (&key, &id) in keys.iter().zip(&ids) {
-        sorted[next[usize::from(id)]] = key;
-        next[usize::from(id)] += 1;
-    }
-    Ok((sorted, starts))
-}
-
-fn doubled_u_large<K>(pos: &[K], neg: &[K], interrupt: &Interrupt) -> Result<u128>
-where
-    K: Ord + Copy + Default + Send + Sync,
-{
-    if pos.is_empty() || neg.is_empty() {
-        return Ok(0);
-    }
-    let cuts = splitters(if pos.len() > neg.len() { pos } else { neg });
-    interrupt.check()?;
-    let (mut pos, pos_starts) = distribute(pos, &cuts)?;
-    interrupt.check()?;
-    let (mut neg, neg_starts) = distribute(neg, &cuts)?;
-    let mut tasks = Vec::with_capacity(BUCKETS);
-    let (mut pos_rest, mut neg_rest) = (&mut pos[..], &mut neg[..]);
-    for b in 0..BUCKETS {
-        let (p, p_tail) = pos_rest.split_at_mut(pos_starts[b + 1] - pos_starts[b]);
-        let (n, n_tail) = neg_rest.split_at_mut(neg_starts[b + 1] - neg_starts[b]);
-        tasks.push((p, n, neg_starts[b]));
-        (pos_rest, neg_rest) = (p_tail, n_tail);
-    }
-    let counts = parallel::map(tasks, true, interrupt, |(p, n, below)| {
-        Ok(2 * p.len() as u128 * below as u128 + doubled_u(p, n))
-    })?;
-    Ok(counts.into_iter().sum())
-}
-
 /// Pair counts of scores and labels: O(n log n).
 ///
 /// # Errors
@@ -264,19 +87,18 @@ where
 /// [`Error::Interrupted`].
 pub fn pair_counts<S: Score, L: Label>(scores: &[S], labels: &[L], interrupt: &Interrupt) -> Result<PairCounts> {
     same_length(scores, labels)?;
-    let n = scores.len();
-    let mut stack = [S::Key::default(); ON_STACK];
-    let mut heap;
-    let keys = if n <= ON_STACK {
-        &mut stack[..n]
-    } else {
-        heap = memory::filled(S::Key::default(), n, KEYS)?;
-        &mut heap[..]
+    let few = if scores.len() <= ON_STACK { pairs::few::<S, L, { ON_STACK + LANES }>(scores, labels) } else { None };
+    let outcome = match few {
+        Some(outcome) => outcome,
+        None => pairs::doubled_u(scores, labels, interrupt)?,
     };
-    let n_pos = split(scores, labels, keys)?;
-    let (pos, neg) = keys.split_at_mut(n_pos);
-    let doubled_u = if n < DISTRIBUTE { doubled_u(pos, neg) } else { doubled_u_large(pos, neg, interrupt)? };
-    Ok(PairCounts { doubled_u, n_pos: n_pos as u64, n_neg: (n - n_pos) as u64 })
+    match outcome {
+        Outcome::Counted(doubled_u, n_pos) => {
+            Ok(PairCounts { doubled_u, n_pos: n_pos as u64, n_neg: (scores.len() - n_pos) as u64 })
+        }
+        Outcome::NotANumber => Err(not_a_number("scores", scores)),
+        Outcome::NotLabels => Err(hint_swapped(labels::explain(labels), scores)),
+    }
 }
 
 /// Pair counts from the number of positives and negatives at each distinct score, ascending.
@@ -340,6 +162,9 @@ fn weights_by_score<S: Score, L: Label>(
     let mut bits = 0;
     let mut order: Vec<(S::Key, u32, usize)> = memory::room(scores.len(), KEYS)?;
     for (i, (&score, &label)) in scores.iter().zip(labels).enumerate() {
+        if i.is_multiple_of(STEP) {
+            interrupt.check()?;
+        }
         if score.is_nan() {
             return Err(not_a_number("scores", scores));
         }
@@ -372,15 +197,19 @@ fn weights_by_score<S: Score, L: Label>(
     interrupt.check()?;
     let mut largest = [0.0; 2];
     for &(_, positive, i) in &order {
+        if i.is_multiple_of(STEP) {
+            interrupt.check()?;
+        }
         largest[positive as usize] = f64::max(largest[positive as usize], weights.map_or(1.0, |w| w[i]));
     }
     let scales = largest.map(scale);
-    interrupt.check()?;
-    order.sort_unstable();
-    interrupt.check()?;
+    let order = sort::sorted(order, interrupt)?;
     let by_score = || order.chunk_by(|a, b| a.0 == b.0);
     let mut groups = memory::room(by_score().count(), "the weights at each score")?;
-    for group in by_score() {
+    for (i, group) in by_score().enumerate() {
+        if i.is_multiple_of(STEP) {
+            interrupt.check()?;
+        }
         let (mut pos, mut neg) = (Sum::default(), Sum::default());
         for &(_, positive, i) in group {
             let class = if positive == 1 { &mut pos } else { &mut neg };
@@ -480,35 +309,22 @@ pub fn many<S: Score, L: Label>(
     let block = (4096 / width.max(1)).max(1);
     let cuts = parallel::cuts(n_rows, block, |row| row)?;
     let mut aucs = memory::filled(f64::NAN, n_rows, "the AUC of each row")?;
-    parallel::fill(&mut aucs, &cuts, scores.len() >= DISTRIBUTE, interrupt, |i, aucs| {
+    parallel::fill(&mut aucs, &cuts, scores.len() >= LARGE, interrupt, |i, aucs| {
         for (row, auc) in (i * block..).zip(aucs) {
             let cells = row * width..(row + 1) * width;
             let labels = match labels {
                 RowLabels::Shared(labels) => labels,
                 RowLabels::PerRow(labels) => &labels[cells.clone()],
             };
-            *auc = row_auc(&scores[cells], labels, interrupt).map_err(|error| in_row(row, error))?;
+            *auc = pair_counts(&scores[cells], labels, interrupt).map_err(|error| in_row(row, error))?.auc();
         }
         Ok(())
     })?;
     Ok(aucs)
 }
 
-/// Inside a task of the pool the large path, which would use the pool itself, is left out.
-fn row_auc<S: Score, L: Label>(scores: &[S], labels: &[L], interrupt: &Interrupt) -> Result<f64> {
-    same_length(scores, labels)?;
-    if scores.len() <= ON_STACK {
-        return Ok(pair_counts(scores, labels, interrupt)?.auc());
-    }
-    let mut keys = memory::filled(S::Key::default(), scores.len(), KEYS)?;
-    let n_pos = split(scores, labels, &mut keys)?;
-    interrupt.check()?;
-    let (pos, neg) = keys.split_at_mut(n_pos);
-    let (n_pos, n_neg) = (pos.len() as u64, neg.len() as u64);
-    Ok(PairCounts { doubled_u: doubled_u(pos, neg), n_pos, n_neg }.auc())
-}
-
-fn in_row(row: usize, error: Error) -> Error {
+/// The error, naming the row of a matrix.
+pub(crate) fn in_row(row: usize, error: Error) -> Error {
     match error {
         Error::NotFinite { argument, position, value } => {
             Error::NotFinite { argument, position: position.replacen('[', &format!("[{row}, "), 1), value }
@@ -559,39 +375,16 @@ mod tests {
     }
 
     #[test]
-    fn distributing_first_changes_nothing() {
-        let mut draw = Stream::new(8, 0, 0);
-        for levels in [1, 2, 300, u32::MAX] {
-            let n = DISTRIBUTE + 17;
-            let scores: Vec<f64> = (0..n).map(|_| (f64::from(draw.below(levels)) / 9.0).exp().min(1e300)).collect();
-            let labels: Vec<bool> = (0..n).map(|_| draw.below(4) == 0).collect();
-            let mut keys = vec![0u64; n];
-            let n_pos = split(&scores, &labels, &mut keys).unwrap();
-            let (pos, neg) = keys.split_at_mut(n_pos);
-            let got = pair_counts(&scores, &labels, &Interrupt::default()).unwrap();
-            assert_eq!(got.doubled_u, doubled_u(pos, neg));
-        }
-    }
-
-    #[test]
     fn long_work_can_be_interrupted() {
         let stop = Interrupt::default();
         stop.raise();
-        let scores: Vec<f32> = (0..=DISTRIBUTE).map(|i| i as f32).collect();
-        let labels: Vec<bool> = (0..=DISTRIBUTE).map(|i| i % 3 == 0).collect();
+        let scores: Vec<f32> = (0..=LARGE).map(|i| i as f32).collect();
+        let labels: Vec<bool> = (0..=LARGE).map(|i| i % 3 == 0).collect();
         assert_eq!(pair_counts(&scores, &labels, &stop), Err(Error::Interrupted));
         assert_eq!(many(&scores, 1, RowLabels::PerRow(&labels), &stop), Err(Error::Interrupted));
         assert_eq!(weighted(&scores[..2], &labels[..2], &[1.0, 2.0], &stop), Err(Error::Interrupted));
         assert_eq!(partial(&scores[..2], &labels[..2], None, 0.5, true, &stop), Err(Error::Interrupted));
         assert_eq!(crate::delong::delong(&scores[..9], &labels[..9], &stop), Err(Error::Interrupted));
-    }
-
-    #[test]
-    fn keys_follow_the_order_of_the_scores() {
-        let ascending = [f64::NEG_INFINITY, -1e308, -1.0, -5e-324, 0.0, 5e-324, 1.0, 1e308, f64::INFINITY];
-        assert!(ascending.windows(2).all(|w| w[0].key() < w[1].key()));
-        assert_eq!((-0.0f64).key(), 0.0f64.key());
-        assert!(i64::MIN.key() < (-1i64).key() && (-1i64).key() < 0i64.key() && 0i64.key() < i64::MAX.key());
     }
 
     #[test]

@@ -1,183 +1,124 @@
-//! Gaussian (RBF) kernels between instances, and their sums over pairs of bags.
+//! Kernels between instances, and what becomes of them for pairs of bags.
 //!
-//! k(x, y) = exp(-gamma |x - y|^2) from exact differences, so that k(x, x) = 1. Sums over bags never build the matrix of
-//! all instance pairs.
-
-use std::ops::Range;
+//! Matrices of all instance pairs are never built for bags: a bag meets all columns in tiles that stay in registers, its
+//! rows are folded (added up, or their maximum taken) at once, and what is left is one number a column.
 
 use crate::bags::Bags;
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::parallel::{self, Interrupt};
 use crate::simd::{Kernel, Real, dispatch};
+use crate::tiles::{Differences, Form, LANES, Panels, Power, Products, ROWS, Rows, TASK, tile};
 
-/// Columns computed side by side.
-const LANES: usize = 16;
-/// Rows that share a load of the columns.
-const ROWS: usize = 2;
+use std::ops::Range;
+
 /// Pairs times features from which threads pay.
 const LARGE: usize = 1 << 18;
-/// Pairs times features of one task, and between two looks at the interrupt.
-const TASK: usize = 1 << 22;
+/// Rows of one task that share the columns while they are near the processor.
+const GROUP: usize = 64;
+/// Numbers that a task keeps at most, where it has more than one bag.
+const KEPT: usize = 1 << 20;
+/// Rows of a block on the diagonal of a symmetric matrix, which is computed whole.
+const BLOCK: usize = 64;
 
-/// Instances in groups of `LANES`, feature after feature; the last group repeats its last instance.
-struct Panels<T> {
-    values: Vec<T>,
-    n: usize,
-    d: usize,
+/// Bytes of an instance from which only half of a symmetric matrix is computed.
+const WIDE: usize = 256;
+
+/// A kernel between two instances.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum InstanceKernel {
+    /// exp(-gamma |x - y|^2)
+    Rbf {
+        /// Positive.
+        gamma: f64,
+    },
+    /// (gamma x.y + coef0)^degree
+    Poly {
+        /// Positive.
+        gamma: f64,
+        /// Exponent.
+        degree: u32,
+        /// Constant term.
+        coef0: f64,
+    },
 }
 
-impl<T: Real> Panels<T> {
-    fn new(x: &[T], d: usize, interrupt: &Interrupt) -> Result<Self> {
-        let n = x.len() / d;
-        let mut values = memory::room(n.next_multiple_of(LANES).saturating_mul(d), "a copy of the instances")?;
-        for first in (0..n).step_by(LANES) {
-            interrupt.check()?;
-            for feature in 0..d {
-                values.extend((first..first + LANES).map(|i| x[i.min(n - 1) * d + feature]));
+/// A kernel between two bags A and B, from a kernel k between instances.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum SetKernel {
+    /// Sum of k over all pairs (Gärtner, Flach, Kowalczyk & Smola 2002).
+    Sum,
+    /// For each instance the largest k with an instance of the other bag; the mean of that over A and the one over B,
+    /// and the mean of both (Wallraven, Caputo & Graf 2003).
+    Match,
+    /// The same with a smooth maximum of m values: log(sum(exp(sharpness k)) / m) / sharpness.
+    SoftMatch {
+        /// Positive: near 0 the smooth maximum is the mean, for large values the maximum.
+        sharpness: f64,
+    },
+}
+
+/// The form in which an instance kernel is computed.
+#[derive(Clone, Copy, Debug)]
+enum Chosen<T> {
+    Differences(Differences<T>),
+    Products(T),
+    Power(Power<T>),
+}
+
+/// Half squared norms, in units of the exponent of 2, up to which the rounding of x.y - |x|^2/2 - |y|^2/2 does not show:
+/// a few times 1e-7 in float32 and 1e-14 in float64. The exponent is never below -4 times it: in the normal range.
+fn limit<T: Real>() -> f64 {
+    if size_of::<T>() == 4 { 4.0 } else { 250.0 }
+}
+
+impl<T: Real> Chosen<T> {
+    fn new(kernel: InstanceKernel, inputs: [&[T]; 2], d: usize) -> Result<Self> {
+        let gamma = match kernel {
+            InstanceKernel::Rbf { gamma } | InstanceKernel::Poly { gamma, .. } => gamma,
+        };
+        if !(gamma > 0.0 && gamma.is_finite()) {
+            return Err(Error::Range(format!("gamma must be positive and finite; got {gamma}")));
+        }
+        match kernel {
+            InstanceKernel::Rbf { .. } => {
+                // never rounded to 0 or infinity: either times the other would be NaN
+                let per_octave = (gamma * std::f64::consts::LOG2_E).clamp(T::SMALLEST, T::LARGEST);
+                let norm = |row: &[T]| row.iter().map(|v| v.to_f64() * v.to_f64()).sum::<f64>();
+                let largest = inputs.iter().flat_map(|x| x.chunks_exact(d)).map(norm).fold(0.0, f64::max);
+                Ok(if largest * per_octave <= limit::<T>() {
+                    Self::Products(T::from_f64((2.0 * per_octave).sqrt()))
+                } else {
+                    Self::Differences(Differences(T::from_f64(-per_octave)))
+                })
             }
-        }
-        Ok(Self { values, n, d })
-    }
-
-    fn len(&self) -> usize {
-        self.n.div_ceil(LANES)
-    }
-
-    /// The panels from `first` on, in pieces that make up about one [`TASK`] with that many rows.
-    fn pieces(&self, first: usize, rows: usize) -> impl Iterator<Item = Range<usize>> {
-        let (end, step) = (self.len(), (TASK / (rows.max(1) * LANES * self.d)).max(1));
-        (first..end).step_by(step).map(move |piece| piece..(piece + step).min(end))
-    }
-
-    #[inline(always)]
-    fn panel(&self, i: usize) -> &[T] {
-        &self.values[i * self.d * LANES..(i + 1) * self.d * LANES]
-    }
-}
-
-/// Kernel values of `R` rows with the columns of a panel.
-#[inline(always)]
-fn values<T: Real, const R: usize>(rows: [&[T]; R], panel: &[T], minus_gamma: T) -> [[T; LANES]; R] {
-    let mut square = [[T::default(); LANES]; R];
-    for (feature, column) in panel.chunks_exact(LANES).enumerate() {
-        for r in 0..R {
-            let x = rows[r][feature];
-            for lane in 0..LANES {
-                let difference = x - column[lane];
-                square[r][lane] += difference * difference;
-            }
-        }
-    }
-    for row in &mut square {
-        for lane in row {
-            *lane = T::exp_nonpositive(minus_gamma * *lane);
-        }
-    }
-    square
-}
-
-/// Rows of the kernel matrix, at the columns of some panels.
-struct MatrixRows<'a, T> {
-    x: &'a [T],
-    panels: &'a Panels<T>,
-    piece: Range<usize>,
-    minus_gamma: T,
-    out: &'a mut [T],
-}
-
-impl<T: Real> Kernel for MatrixRows<'_, T> {
-    type Output = ();
-    #[inline(always)]
-    fn run(self) {
-        let (n, d) = (self.panels.n, self.panels.d);
-        for (rows, out) in self.x.chunks(ROWS * d).zip(self.out.chunks_mut(ROWS * n)) {
-            let single = rows.len() == d;
-            let pair = [&rows[..d], if single { &rows[..d] } else { &rows[d..] }];
-            for i in self.piece.clone() {
-                let both = values(pair, self.panels.panel(i), self.minus_gamma);
-                let columns = i * LANES..((i + 1) * LANES).min(n);
-                for (values, out) in both.iter().zip(out.chunks_mut(n)) {
-                    out[columns.clone()].copy_from_slice(&values[..columns.len()]);
+            InstanceKernel::Poly { gamma, degree, coef0 } => {
+                if !coef0.is_finite() {
+                    return Err(Error::Range(format!("coef0 must be finite; got {coef0}")));
                 }
+                Ok(Self::Power(Power { gamma: T::from_f64(gamma), coef0: T::from_f64(coef0), degree }))
             }
         }
     }
+
+    /// What instances are multiplied with beforehand.
+    fn scale(&self) -> Option<T> {
+        if let Self::Products(scale) = self { Some(*scale) } else { None }
+    }
 }
 
-/// For each column of some panels, the sum of the kernel over some rows, added to `sums`.
-struct ColumnSums<'a, T> {
-    rows: &'a [T],
-    panels: &'a Panels<T>,
-    piece: Range<usize>,
-    minus_gamma: T,
-    sums: &'a mut [T],
-}
-
-impl<T: Real> Kernel for ColumnSums<'_, T> {
-    type Output = ();
-    #[inline(always)]
-    fn run(self) {
-        let d = self.panels.d;
-        for i in self.piece {
-            let panel = self.panels.panel(i);
-            let mut sum = [T::default(); LANES];
-            sum.copy_from_slice(&self.sums[i * LANES..(i + 1) * LANES]);
-            let rows = self.rows.chunks_exact(ROWS * d);
-            let rest = rows.remainder();
-            for pair in rows {
-                for row in values([&pair[..d], &pair[d..]], panel, self.minus_gamma) {
-                    for lane in 0..LANES {
-                        sum[lane] += row[lane];
-                    }
-                }
+/// Compile the body once for each form.
+macro_rules! with_form {
+    ($chosen:expr, |$form:ident| $body:expr) => {
+        match $chosen {
+            Chosen::Differences($form) => $body,
+            Chosen::Products(_) => {
+                let $form = Products;
+                $body
             }
-            if !rest.is_empty() {
-                let [row] = values([rest], panel, self.minus_gamma);
-                for lane in 0..LANES {
-                    sum[lane] += row[lane];
-                }
-            }
-            self.sums[i * LANES..(i + 1) * LANES].copy_from_slice(&sum);
+            Chosen::Power($form) => $body,
         }
-    }
-}
-
-/// For each column from panel `first` on, the sum of the kernel over the rows of one bag.
-///
-/// However large the bag, no piece of the work between two looks at the interrupt is much more than a [`TASK`]; how it
-/// is cut changes no bit, since a column adds up its rows in their order.
-fn column_sums<T: Real>(
-    bag: &[T],
-    panels: &Panels<T>,
-    first: usize,
-    minus_gamma: T,
-    sums: &mut [T],
-    interrupt: &Interrupt,
-) -> Result<()> {
-    let d = panels.d;
-    let n_rows = (TASK / (LANES * d)).next_multiple_of(ROWS).clamp(ROWS, (bag.len() / d).max(ROWS));
-    sums[first * LANES..].fill(T::default());
-    for piece in panels.pieces(first, n_rows) {
-        for rows in bag.chunks(n_rows * d) {
-            interrupt.check()?;
-            dispatch(ColumnSums { rows, panels, piece: piece.clone(), minus_gamma, sums });
-        }
-    }
-    Ok(())
-}
-
-fn check_gamma(gamma: f64) -> Result<()> {
-    if gamma > 0.0 && gamma.is_finite() {
-        Ok(())
-    } else {
-        Err(Error::Range(format!("gamma must be positive and finite; got {gamma}")))
-    }
-}
-
-/// -gamma in the precision of the instances, never rounded to 0 or infinity: either times the other would be NaN.
-fn minus<T: Real>(gamma: f64) -> T {
-    T::from_f64(-gamma.clamp(T::SMALLEST, T::LARGEST))
+    };
 }
 
 fn check_finite<T: Real>(argument: &str, x: &[T], d: usize) -> Result<()> {
@@ -191,7 +132,120 @@ fn check_finite<T: Real>(argument: &str, x: &[T], d: usize) -> Result<()> {
     }
 }
 
-/// Kernel matrix between the rows of `x` and of `y` (those of `x` when None), row-major into `out`.
+// ---------------------------------------------------------------- between instances
+
+/// Rows of the kernel matrix, at the columns of some panels.
+struct MatrixRows<'a, T: Clone, F> {
+    rows: &'a Rows<'a, T>,
+    first: usize,
+    panels: &'a Panels<T>,
+    piece: Range<usize>,
+    form: F,
+    out: &'a mut [T],
+}
+
+impl<T: Real, F: Form<T>> MatrixRows<'_, T, F> {
+    #[inline(always)]
+    fn some<const R: usize>(&mut self, at: usize) {
+        let n = self.panels.n;
+        for i in self.piece.clone() {
+            let values = tile::<T, F, R>(self.form, self.rows, self.first + at, self.panels, i);
+            let columns = i * LANES..((i + 1) * LANES).min(n);
+            for r in 0..R {
+                let out = &mut self.out[(at + r) * n..(at + r + 1) * n][columns.clone()];
+                match <&mut [T; LANES]>::try_from(&mut *out) {
+                    Ok(whole) => *whole = values[r],
+                    Err(_) => out.copy_from_slice(&values[r][..columns.len()]),
+                }
+            }
+        }
+    }
+}
+
+impl<T: Real, F: Form<T>> Kernel for MatrixRows<'_, T, F> {
+    type Output = ();
+    #[inline(always)]
+    fn run(mut self) {
+        let n_rows = self.out.len() / self.panels.n;
+        let whole = n_rows / ROWS * ROWS;
+        for at in (0..whole).step_by(ROWS) {
+            self.some::<ROWS>(at);
+        }
+        for at in whole..n_rows {
+            self.some::<1>(at);
+        }
+    }
+}
+
+/// Copies a matrix into another one, rows to columns.
+struct Transpose<'a, T> {
+    from: &'a [T],
+    from_columns: usize,
+    /// Row and column of `from` where the piece starts.
+    corner: [usize; 2],
+    to: &'a mut [T],
+    to_columns: usize,
+    /// Column of `to` where the piece starts.
+    column: usize,
+    /// Columns of `to`, that is rows of `from`.
+    width: usize,
+}
+
+impl<T: Real> Kernel for Transpose<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        // as long stretches of both matrices as a copy that stays near the processor allows
+        const TILE: usize = 64;
+        let height = self.to.len() / self.to_columns;
+        let mut tile = [T::default(); TILE * TILE];
+        for first in (0..self.width).step_by(TILE) {
+            let across = TILE.min(self.width - first);
+            for top in (0..height).step_by(TILE) {
+                let down = TILE.min(height - top);
+                for (j, row) in tile.chunks_exact_mut(TILE).enumerate().take(across) {
+                    let start = (self.corner[0] + first + j) * self.from_columns + self.corner[1] + top;
+                    row[..down].copy_from_slice(&self.from[start..start + down]);
+                }
+                for i in 0..down {
+                    let start = (top + i) * self.to_columns + self.column + first;
+                    let row = &mut self.to[start..start + across];
+                    for (to, from) in row.iter_mut().zip(tile[i..].iter().step_by(TILE)) {
+                        *to = *from;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Fill the part below the diagonal of a square matrix whose diagonal blocks and part above are there.
+fn mirror<T: Real>(out: &mut [T], n: usize, interrupt: &Interrupt) -> Result<()> {
+    let mut half = BLOCK;
+    while half < n {
+        // the lower left quarter of each block of twice `half` rows is the upper right one, transposed
+        let mut items = memory::room(n / BLOCK + 1, "the list of tasks")?;
+        for (block, rows) in out.chunks_mut(2 * half * n).enumerate() {
+            if rows.len() > half * n {
+                let (above, below) = rows.split_at_mut(half * n);
+                let above: &[T] = above;
+                let first = 2 * half * block;
+                for (i, below) in below.chunks_mut(BLOCK * n).enumerate() {
+                    items.push((above, first, first + half + i * BLOCK, below));
+                }
+            }
+        }
+        parallel::map(items, n * n > LARGE, interrupt, |(from, column, row, to)| {
+            dispatch(Transpose { from, from_columns: n, corner: [0, row], to, to_columns: n, column, width: half });
+            Ok(())
+        })
+        .map(|_: Vec<()>| ())?;
+        half *= 2;
+    }
+    Ok(())
+}
+
+/// Gaussian kernel matrix between the rows of `x` and of `y` (those of `x` when None), row-major into `out`.
 ///
 /// # Errors
 /// [`Error`] when `gamma` is not positive, a value is not finite, memory runs out or on interrupt.
@@ -203,77 +257,363 @@ pub fn rbf_gram<T: Real>(
     out: &mut [T],
     interrupt: &Interrupt,
 ) -> Result<()> {
-    check_gamma(gamma)?;
+    let columns = y.unwrap_or(x);
+    let chosen = Chosen::new(InstanceKernel::Rbf { gamma }, [x, columns], d.max(1))?;
     check_finite("X", x, d)?;
     if let Some(y) = y {
         check_finite("Y", y, d)?;
     }
-    if x.is_empty() || y.is_some_and(<[T]>::is_empty) {
+    if x.is_empty() || columns.is_empty() {
         return Ok(());
     }
-    let panels = Panels::new(y.unwrap_or(x), d, interrupt)?;
-    let (rows, columns) = (x.len() / d, panels.n);
-    let step = (TASK / (columns * d)).max(1).next_multiple_of(ROWS);
-    let cuts = parallel::cuts(rows, step, |row| row * columns)?;
-    let minus_gamma = minus::<T>(gamma);
-    parallel::fill(out, &cuts, (rows * columns).saturating_mul(d) > LARGE, interrupt, |i, out| {
-        let rows = &x[i * step * d..(i * step * d + out.len() / columns * d)];
-        for piece in panels.pieces(0, rows.len() / d) {
-            interrupt.check()?;
-            dispatch(MatrixRows { x: rows, panels: &panels, piece, minus_gamma, out });
+    let panels = Panels::new(columns, d, chosen.scale(), interrupt)?;
+    let rows = Rows::new(x, d, chosen.scale(), interrupt)?;
+    let cuts = parallel::cuts(rows.len(), BLOCK, |row| row * panels.n)?;
+    let large = out.len().saturating_mul(d) > LARGE;
+    // the mirror image of narrow instances takes longer than to compute it
+    let half = y.is_none() && d * size_of::<T>() >= WIDE;
+    with_form!(chosen, |form| parallel::fill(out, &cuts, large, interrupt, |block, out| {
+        let first = block * BLOCK;
+        let first_panel = if half { first / LANES } else { 0 };
+        let n_rows = out.len() / panels.n;
+        // however wide the instances, no piece of the work between two looks at the interrupt is much more than a task
+        let step = (TASK / (LANES * d)).next_multiple_of(ROWS).clamp(ROWS, BLOCK);
+        for piece in panels.pieces(first_panel, n_rows.min(step)) {
+            for (i, out) in out.chunks_mut(step * panels.n).enumerate() {
+                interrupt.check()?;
+                let first = first + i * step;
+                dispatch(MatrixRows { rows: &rows, first, panels: &panels, piece: piece.clone(), form, out });
+            }
         }
         Ok(())
-    })
+    }))?;
+    if half { mirror(out, rows.len(), interrupt) } else { Ok(()) }
 }
 
-/// Sum of the kernel over all instance pairs of each pair of bags: (bags of `a`, bags of `b`), row-major.
-///
-/// Without `b` the pairs are those of `a` with itself, and each is computed once.
-///
-/// # Errors
-/// As [`rbf_gram`].
-pub fn rbf_bag_sums<T: Real>(
-    a: &Bags<'_, T>,
-    b: Option<&Bags<'_, T>>,
-    gamma: f64,
+// ---------------------------------------------------------------- between bags
+
+/// How the rows of a bag become one number a column.
+trait Fold<T>: Copy + Send + Sync {
+    /// The fold of no rows.
+    const START: f64;
+    /// What is folded of a kernel value; `shift` is a number of the column.
+    fn each(self, value: T, shift: T) -> T;
+    /// Two rows together.
+    fn pair(a: T, b: T) -> T;
+    /// Some rows and those before them together.
+    fn add(total: f64, part: T) -> f64;
+}
+
+#[derive(Clone, Copy)]
+struct Sum;
+
+impl<T: Real> Fold<T> for Sum {
+    const START: f64 = 0.0;
+    #[inline(always)]
+    fn each(self, value: T, _: T) -> T {
+        value
+    }
+    #[inline(always)]
+    fn pair(a: T, b: T) -> T {
+        a + b
+    }
+    #[inline(always)]
+    fn add(total: f64, part: T) -> f64 {
+        total + part.to_f64()
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Max;
+
+impl<T: Real> Fold<T> for Max {
+    const START: f64 = f64::NEG_INFINITY;
+    #[inline(always)]
+    fn each(self, value: T, _: T) -> T {
+        value
+    }
+    #[inline(always)]
+    fn pair(a: T, b: T) -> T {
+        if b > a { b } else { a }
+    }
+    #[inline(always)]
+    fn add(total: f64, part: T) -> f64 {
+        let part = part.to_f64();
+        if part > total { part } else { total }
+    }
+}
+
+/// Sum of exp(sharpness (value - shift)) with the largest value of the column as its shift: nothing overflows, and not
+/// everything underflows.
+#[derive(Clone, Copy)]
+struct ExpSum<T>(T);
+
+impl<T: Real> Fold<T> for ExpSum<T> {
+    const START: f64 = 0.0;
+    #[inline(always)]
+    fn each(self, value: T, shift: T) -> T {
+        T::exp_nonpositive(self.0 * (value - shift))
+    }
+    #[inline(always)]
+    fn pair(a: T, b: T) -> T {
+        a + b
+    }
+    #[inline(always)]
+    fn add(total: f64, part: T) -> f64 {
+        total + part.to_f64()
+    }
+}
+
+/// Fold some rows into the totals of the columns of some panels.
+struct Columns<'a, T: Clone, F, G> {
+    rows: &'a Rows<'a, T>,
+    range: Range<usize>,
+    panels: &'a Panels<T>,
+    piece: Range<usize>,
+    form: F,
+    fold: G,
+    /// A number for each column; empty where the fold needs none.
+    shifts: &'a [f64],
+    totals: &'a mut [f64],
+}
+
+impl<T: Real, F: Form<T>, G: Fold<T>> Columns<'_, T, F, G> {
+    #[inline(always)]
+    fn some<const R: usize>(&self, first: usize, i: usize, shifts: &[T; LANES], totals: &mut [f64; LANES]) {
+        let mut values = tile::<T, F, R>(self.form, self.rows, first, self.panels, i);
+        for row in &mut values {
+            for lane in 0..LANES {
+                row[lane] = self.fold.each(row[lane], shifts[lane]);
+            }
+        }
+        for lane in 0..LANES {
+            // up to four rows go together, always the same ones, and from there on float64
+            let mut part = values[0][lane];
+            if R > 1 {
+                part = G::pair(part, values[1 % R][lane]);
+            }
+            if R == 4 {
+                part = G::pair(part, G::pair(values[2 % R][lane], values[3 % R][lane]));
+            }
+            totals[lane] = G::add(totals[lane], part);
+        }
+    }
+}
+
+impl<T: Real, F: Form<T>, G: Fold<T>> Kernel for Columns<'_, T, F, G> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        for i in self.piece.clone() {
+            let columns = i * LANES..(i + 1) * LANES;
+            let mut shifts = [T::default(); LANES];
+            if !self.shifts.is_empty() {
+                for (to, &from) in shifts.iter_mut().zip(&self.shifts[columns.clone()]) {
+                    *to = T::from_f64(from);
+                }
+            }
+            let mut totals = [0.0; LANES];
+            totals.copy_from_slice(&self.totals[columns.clone()]);
+            let (mut row, end) = (self.range.start, self.range.end);
+            while row + ROWS <= end {
+                self.some::<ROWS>(row, i, &shifts, &mut totals);
+                row += ROWS;
+            }
+            if row + 2 <= end {
+                self.some::<2>(row, i, &shifts, &mut totals);
+                row += 2;
+            }
+            if row < end {
+                self.some::<1>(row, i, &shifts, &mut totals);
+            }
+            self.totals[columns].copy_from_slice(&totals);
+        }
+    }
+}
+
+/// What meets: rows, columns and the form of their kernel.
+struct Meeting<'a, T: Clone, F> {
+    rows: &'a Rows<'a, T>,
+    panels: &'a Panels<T>,
+    form: F,
+    interrupt: &'a Interrupt,
+}
+
+impl<T: Real, F: Form<T>> Meeting<'_, T, F> {
+    /// For each group of rows, fold them into its totals for the columns from that panel on.
+    ///
+    /// How the work is cut changes no bit, since a column folds the rows of a bag in their order.
+    fn fold<G: Fold<T>>(
+        &self,
+        fold: G,
+        groups: &[(Range<usize>, usize)],
+        shifts: &[f64],
+        totals: &mut [f64],
+        d: usize,
+    ) -> Result<()> {
+        totals.fill(G::START);
+        let width = self.panels.len() * LANES;
+        let step = (TASK / (LANES * d)).next_multiple_of(ROWS).max(ROWS);
+        let most = groups.iter().map(|(rows, _)| rows.len()).max().unwrap_or(0).min(step);
+        let first = groups.iter().map(|&(_, panel)| panel).min().unwrap_or(0);
+        for piece in self.panels.pieces(first, most) {
+            for (i, ((rows, from), totals)) in groups.iter().zip(totals.chunks_exact_mut(width)).enumerate() {
+                let piece = piece.start.max(*from)..piece.end;
+                for start in if piece.is_empty() { 0..0 } else { rows.clone() }.step_by(step) {
+                    self.interrupt.check()?;
+                    let shifts = if shifts.is_empty() { shifts } else { &shifts[i * width..(i + 1) * width] };
+                    dispatch(Columns {
+                        rows: self.rows,
+                        range: start..(start + step).min(rows.end),
+                        panels: self.panels,
+                        piece: piece.clone(),
+                        form: self.form,
+                        fold,
+                        shifts,
+                        totals,
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The same for a kernel between bags, down to what is added up over the columns of a bag.
+    fn fold_bags(
+        &self,
+        kernel: SetKernel,
+        groups: &[(Range<usize>, usize)],
+        totals: &mut [f64],
+        d: usize,
+    ) -> Result<()> {
+        match kernel {
+            SetKernel::Sum => self.fold(Sum, groups, &[], totals, d),
+            SetKernel::Match => self.fold(Max, groups, &[], totals, d),
+            SetKernel::SoftMatch { sharpness } => {
+                let mut largest = memory::filled(0.0, totals.len(), "the maxima of the columns")?;
+                self.fold(Max, groups, &[], &mut largest, d)?;
+                let factor = T::from_f64(sharpness.clamp(T::SMALLEST, T::LARGEST));
+                self.fold(ExpSum(factor), groups, &largest, totals, d)?;
+                let width = self.panels.len() * LANES;
+                let of_groups = totals.chunks_exact_mut(width).zip(largest.chunks_exact(width));
+                for ((rows, _), (totals, largest)) in groups.iter().zip(of_groups) {
+                    let n = rows.len() as f64;
+                    for (total, largest) in totals.iter_mut().zip(largest) {
+                        *total = largest + (*total / n).ln() / sharpness;
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// For each bag of rows and each of columns (only those from the same bag on if `later`), the sum over the columns of
+/// what the rows are folded to, or its mean.
+#[allow(clippy::too_many_arguments)]
+fn directed<T: Real>(
+    (a, b): (&Bags<'_, T>, &Bags<'_, T>),
+    chosen: Chosen<T>,
+    kernel: SetKernel,
+    later: bool,
     out: &mut [f64],
     interrupt: &Interrupt,
 ) -> Result<()> {
-    check_gamma(gamma)?;
     let d = a.n_features();
+    let panels = Panels::new(b.instances(), d, chosen.scale(), interrupt)?;
+    let rows = Rows::new(a.instances(), d, chosen.scale(), interrupt)?;
+    let (n_rows, n_columns) = (a.len(), b.len());
+    let width = panels.len() * LANES;
+    let size = (a.n_instances() / n_rows).max(1);
+    let group = (GROUP / size).clamp(1, (KEPT / width).max(1));
+    let cuts = parallel::cuts(n_rows, group, |bag| bag * n_columns)?;
+    let large = a.n_instances().saturating_mul(width).saturating_mul(d) > LARGE;
+    with_form!(chosen, |form| parallel::fill(out, &cuts, large, interrupt, |task, out| {
+        let bags = task * group..((task + 1) * group).min(n_rows);
+        let from = |bag| if later { b.rows(bag).start / LANES } else { 0 };
+        let groups = memory::collect(bags.clone().map(|bag| (a.rows(bag), from(bag))), "the list of bags")?;
+        let mut totals = memory::filled(0.0, groups.len() * width, "the sums of the columns")?;
+        let meeting = Meeting { rows: &rows, panels: &panels, form, interrupt };
+        meeting.fold_bags(kernel, &groups, &mut totals, d)?;
+        for ((bag, out), totals) in bags.zip(out.chunks_exact_mut(n_columns)).zip(totals.chunks_exact(width)) {
+            interrupt.check()?;
+            for (other, out) in out.iter_mut().enumerate().skip(if later { bag } else { 0 }) {
+                let columns = b.rows(other);
+                let n = columns.len();
+                let sum = totals[columns].iter().sum::<f64>();
+                *out = match kernel {
+                    SetKernel::Sum => sum,
+                    _ if n == 0 || a.rows(bag).is_empty() => 0.0, // nothing matches in an empty bag
+                    _ => sum / n as f64,
+                };
+            }
+        }
+        Ok(())
+    }))
+}
+
+fn check_sharpness(kernel: SetKernel) -> Result<()> {
+    match kernel {
+        SetKernel::SoftMatch { sharpness } if !(sharpness > 0.0 && sharpness.is_finite()) => {
+            Err(Error::Range(format!("sharpness must be positive and finite; got {sharpness}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Kernel between the bags of `a` and those of `b` (of `a` when None): (bags of `a`, bags of `b`), row-major.
+///
+/// Without `b` the matrix is exactly symmetric.
+///
+/// # Errors
+/// [`Error`] when `gamma`, `coef0` or the sharpness is out of range, a value is not finite, memory runs out or on
+/// interrupt.
+pub fn bag_gram<T: Real>(
+    a: &Bags<'_, T>,
+    b: Option<&Bags<'_, T>>,
+    kernel: InstanceKernel,
+    set_kernel: SetKernel,
+    out: &mut [f64],
+    interrupt: &Interrupt,
+) -> Result<()> {
+    let (d, columns) = (a.n_features(), b.unwrap_or(a));
+    let chosen = Chosen::new(kernel, [a.instances(), columns.instances()], d.max(1))?;
+    check_sharpness(set_kernel)?;
     check_finite("instances", a.instances(), d)?;
     if let Some(b) = b {
         check_finite("other_instances", b.instances(), d)?;
     }
-    let columns = b.unwrap_or(a);
-    if a.is_empty() || columns.is_empty() {
+    out.fill(0.0);
+    if a.instances().is_empty() || columns.instances().is_empty() {
         return Ok(());
     }
-    let symmetric = b.is_none();
-    let panels = Panels::new(columns.instances(), d, interrupt)?;
-    let minus_gamma = minus::<T>(gamma);
     let (n_rows, n_columns) = (a.len(), columns.len());
-    let per_bag = (a.n_instances() / n_rows).max(1).saturating_mul(columns.n_instances()).saturating_mul(d);
-    let step = (TASK / per_bag.max(1)).max(1);
-    let cuts = parallel::cuts(n_rows, step, |bag| bag * n_columns)?;
-    parallel::fill(out, &cuts, per_bag.saturating_mul(n_rows) > LARGE, interrupt, |task, out| {
-        let mut sums = memory::filled(T::default(), panels.len() * LANES, "the sums of the columns")?;
-        for (bag, out) in (task * step..).zip(out.chunks_exact_mut(n_columns)) {
-            let first = if symmetric { bag } else { 0 };
-            let first_panel = columns.rows(first).start / LANES;
-            column_sums(a.bag(bag), &panels, first_panel, minus_gamma, &mut sums, interrupt)?;
-            for (other, out) in out.iter_mut().enumerate().skip(first) {
-                *out = sums[columns.rows(other)].iter().map(|v| v.to_f64()).sum();
+    let sum = set_kernel == SetKernel::Sum;
+    directed((a, columns), chosen, set_kernel, sum && b.is_none(), out, interrupt)?;
+    match b {
+        None => {
+            // block by block, so that neither rows nor columns leave the cache between two visits
+            for (top, left) in (0..n_rows).step_by(BLOCK).flat_map(|i| (0..=i).step_by(BLOCK).map(move |j| (i, j))) {
+                interrupt.check()?;
+                for row in top..(top + BLOCK).min(n_rows) {
+                    for column in left..(left + BLOCK).min(row) {
+                        let upper = out[column * n_rows + row];
+                        let value = if sum { upper } else { 0.5 * (out[row * n_rows + column] + upper) };
+                        (out[row * n_rows + column], out[column * n_rows + row]) = (value, value);
+                    }
+                }
             }
         }
-        Ok(())
-    })?;
-    if symmetric {
-        for row in 1..n_rows {
-            for column in 0..row {
-                out[row * n_rows + column] = out[column * n_rows + row];
+        Some(b) if !sum => {
+            let mut back = memory::filled(0.0, out.len(), "the matches of the other bags")?;
+            directed((b, a), chosen, set_kernel, false, &mut back, interrupt)?;
+            for (row, out) in out.chunks_exact_mut(n_columns).enumerate() {
+                for (column, out) in out.iter_mut().enumerate() {
+                    *out = 0.5 * (*out + back[column * n_rows + row]);
+                }
             }
         }
+        Some(_) => {}
     }
     Ok(())
 }
@@ -281,32 +621,35 @@ pub fn rbf_bag_sums<T: Real>(
 /// Sum of the kernel over all instance pairs inside each bag.
 ///
 /// # Errors
-/// As [`rbf_gram`].
-pub fn rbf_bag_diagonal<T: Real>(bags: &Bags<'_, T>, gamma: f64, interrupt: &Interrupt) -> Result<Vec<f64>> {
-    check_gamma(gamma)?;
+/// As [`bag_gram`].
+pub fn bag_diagonal<T: Real>(bags: &Bags<'_, T>, kernel: InstanceKernel, interrupt: &Interrupt) -> Result<Vec<f64>> {
     let d = bags.n_features();
+    let chosen = Chosen::new(kernel, [bags.instances(), &[]], d.max(1))?;
     check_finite("instances", bags.instances(), d)?;
-    let minus_gamma = minus::<T>(gamma);
     let step = 64;
     let cuts = parallel::cuts(bags.len(), step, |bag| bag)?;
     let mut out = memory::filled(0.0, bags.len(), "the sum of each bag")?;
-    parallel::fill(&mut out, &cuts, bags.instances().len() > LARGE, interrupt, |block, out| {
-        let mut sums = Vec::new();
-        for (i, out) in (block * step..).zip(out) {
-            let bag = bags.bag(i);
-            if bag.is_empty() {
-                continue;
+    with_form!(chosen, |form| parallel::fill(
+        &mut out,
+        &cuts,
+        bags.instances().len() > LARGE,
+        interrupt,
+        |block, out| {
+            for (i, out) in (block * step..).zip(out) {
+                let bag = bags.bag(i);
+                if bag.is_empty() {
+                    continue;
+                }
+                let panels = Panels::new(bag, d, chosen.scale(), interrupt)?;
+                let rows = Rows::new(bag, d, chosen.scale(), interrupt)?;
+                let mut totals = memory::filled(0.0, panels.len() * LANES, "the sums of the columns")?;
+                let meeting = Meeting { rows: &rows, panels: &panels, form, interrupt };
+                meeting.fold(Sum, &[(0..rows.len(), 0)], &[], &mut totals, d)?;
+                *out = totals[..panels.n].iter().sum();
             }
-            let panels = Panels::new(bag, d, interrupt)?;
-            let width = panels.len() * LANES;
-            if sums.len() < width {
-                sums = memory::filled(T::default(), width, "the sums of the columns")?;
-            }
-            column_sums(bag, &panels, 0, minus_gamma, &mut sums[..width], interrupt)?;
-            *out = sums[..panels.n].iter().map(|v| v.to_f64()).sum();
+            Ok(())
         }
-        Ok(())
-    })?;
+    ))?;
     Ok(out)
 }
 
@@ -341,68 +684,202 @@ mod tests {
         }
     }
 
-    #[test]
-    fn bag_sums_equal_the_definition() {
-        let d = 3;
-        let x = normals(40 * d);
-        let offsets = [0, 1, 4, 21, 22, 40];
-        let bags = Bags::new(&x, d, &offsets).unwrap();
-        let never = Interrupt::default();
-        let (mut own, mut cross) = (vec![0.0; 25], vec![0.0; 25]);
-        rbf_bag_sums(&bags, None, 0.2, &mut own, &never).unwrap();
-        rbf_bag_sums(&bags, Some(&bags), 0.2, &mut cross, &never).unwrap();
-        let diagonal = rbf_bag_diagonal(&bags, 0.2, &never).unwrap();
-        for i in 0..5 {
-            for j in 0..5 {
-                let mut want = 0.0;
-                for a in bags.bag(i).chunks(d) {
-                    for b in bags.bag(j).chunks(d) {
-                        want += direct(a, b, 0.2);
-                    }
-                }
-                assert!((own[5 * i + j] - want).abs() < 1e-12 && (cross[5 * i + j] - want).abs() < 1e-12);
+    const RBF: InstanceKernel = InstanceKernel::Rbf { gamma: 0.2 };
+    const POLY: InstanceKernel = InstanceKernel::Poly { gamma: 0.2, degree: 3, coef0: 0.5 };
+
+    fn instance_kernel(x: &[f64], y: &[f64], kernel: InstanceKernel) -> f64 {
+        match kernel {
+            InstanceKernel::Rbf { gamma } => direct(x, y, gamma),
+            InstanceKernel::Poly { gamma, degree, coef0 } => {
+                (gamma * x.iter().zip(y).map(|(a, b)| a * b).sum::<f64>() + coef0).powi(degree as i32)
             }
-            assert!((own[6 * i] - diagonal[i]).abs() < 1e-12);
         }
     }
 
+    /// The kernels between bags as they are written down.
+    fn written(a: &[f64], b: &[f64], d: usize, kernel: InstanceKernel, set_kernel: SetKernel) -> f64 {
+        let k = |x: &[f64], y: &[f64]| instance_kernel(x, y, kernel);
+        let (rows, columns) = (a.len() / d, b.len() / d);
+        let soft = |values: Vec<f64>| match set_kernel {
+            SetKernel::SoftMatch { sharpness } => {
+                (values.iter().map(|v| (sharpness * v).exp()).sum::<f64>() / values.len() as f64).ln() / sharpness
+            }
+            _ => values.into_iter().fold(f64::NEG_INFINITY, f64::max),
+        };
+        if set_kernel == SetKernel::Sum {
+            return a.chunks(d).map(|x| b.chunks(d).map(|y| k(x, y)).sum::<f64>()).sum();
+        }
+        let there = a.chunks(d).map(|x| soft(b.chunks(d).map(|y| k(x, y)).collect())).sum::<f64>() / rows as f64;
+        let back = b.chunks(d).map(|y| soft(a.chunks(d).map(|x| k(x, y)).collect())).sum::<f64>() / columns as f64;
+        0.5 * (there + back)
+    }
+
+    #[test]
+    fn kernels_of_bags_equal_the_definition() {
+        let d = 3;
+        let x = normals(40 * d);
+        let (offsets, few) = ([0, 1, 4, 21, 22, 40], [0, 17, 40]);
+        let (bags, others) = (Bags::new(&x, d, &offsets).unwrap(), Bags::new(&x, d, &few).unwrap());
+        let never = Interrupt::default();
+        for kernel in [RBF, POLY] {
+            for set_kernel in [SetKernel::Sum, SetKernel::Match, SetKernel::SoftMatch { sharpness: 2.0 }] {
+                let (mut own, mut same, mut cross) = (vec![0.0; 25], vec![0.0; 25], vec![0.0; 10]);
+                bag_gram(&bags, None, kernel, set_kernel, &mut own, &never).unwrap();
+                bag_gram(&bags, Some(&bags), kernel, set_kernel, &mut same, &never).unwrap();
+                bag_gram(&bags, Some(&others), kernel, set_kernel, &mut cross, &never).unwrap();
+                let close = |got: f64, want: f64| (got - want).abs() <= 1e-12 * want.abs().max(1.0);
+                for i in 0..5 {
+                    for j in 0..5 {
+                        let want = written(bags.bag(i), bags.bag(j), d, kernel, set_kernel);
+                        assert!(
+                            close(own[5 * i + j], want) && close(same[5 * i + j], want),
+                            "{kernel:?} {set_kernel:?}"
+                        );
+                        assert_eq!(own[5 * i + j].to_bits(), own[5 * j + i].to_bits());
+                    }
+                    for j in 0..2 {
+                        let want = written(bags.bag(i), others.bag(j), d, kernel, set_kernel);
+                        assert!(close(cross[2 * i + j], want), "{kernel:?} {set_kernel:?}");
+                    }
+                }
+                if set_kernel == SetKernel::Sum {
+                    let diagonal = bag_diagonal(&bags, kernel, &never).unwrap();
+                    assert!((0..5).all(|i| close(own[6 * i], diagonal[i])));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_sharp_soft_match_is_the_match_and_a_blunt_one_the_average() {
+        let x = normals(30);
+        let bags = Bags::new(&x, 2, &[0, 3, 15]).unwrap();
+        let never = Interrupt::default();
+        let gram = |set_kernel| {
+            let mut out = [0.0; 4];
+            bag_gram(&bags, None, RBF, set_kernel, &mut out, &never).unwrap();
+            out
+        };
+        let (sums, matches) = (gram(SetKernel::Sum), gram(SetKernel::Match));
+        let (blunt, sharp) =
+            (gram(SetKernel::SoftMatch { sharpness: 1e-6 }), gram(SetKernel::SoftMatch { sharpness: 1e6 }));
+        for (i, pairs) in [9.0, 36.0, 36.0, 144.0].into_iter().enumerate() {
+            assert!((blunt[i] - sums[i] / pairs).abs() < 1e-6 && (sharp[i] - matches[i]).abs() < 1e-5);
+        }
+        assert_eq!([matches[0], matches[3]].map(f64::to_bits), [1f64.to_bits(); 2]);
+    }
+
+    /// Everything that depends on the instruction set, for one type and form.
     #[derive(Clone)]
-    struct Block;
-    impl Kernel for Block {
+    struct Everything<T, F>(std::marker::PhantomData<T>, F, Option<T>);
+    impl<T: Real, F: Form<T>> Kernel for Everything<T, F> {
         type Output = Vec<u64>;
         #[inline(always)]
         fn run(self) -> Vec<u64> {
-            let x = normals(37 * 5);
-            let panels = Panels::new(&x, 5, &Interrupt::default()).unwrap();
-            let mut out = vec![0.0; 37 * 37];
-            MatrixRows { x: &x, panels: &panels, piece: 0..3, minus_gamma: -0.3, out: &mut out }.run();
-            out.iter().map(|v| v.to_bits()).collect()
+            let x: Vec<T> = normals(37 * 5).into_iter().map(T::from_f64).collect();
+            let never = Interrupt::default();
+            let (panels, rows) =
+                (Panels::new(&x, 5, self.2, &never).unwrap(), Rows::new(&x, 5, self.2, &never).unwrap());
+            let (rows, panels, form) = (&rows, &panels, self.1);
+            let mut out = vec![T::default(); 37 * 37];
+            MatrixRows { rows, first: 0, panels, piece: 0..3, form, out: &mut out }.run();
+            let mut turned = out.clone();
+            let to = &mut turned;
+            Transpose { from: &out, from_columns: 37, corner: [0, 0], to, to_columns: 37, column: 0, width: 37 }.run();
+            out.extend(turned);
+            let mut bits: Vec<u64> = out.iter().map(|v| v.to_f64().to_bits()).collect();
+            macro_rules! fold {
+                ($fold:expr, $shifts:expr) => {{
+                    let mut totals = vec![0.0; 48];
+                    let (range, totals) = (3..34, &mut totals);
+                    Columns { rows, range, panels, piece: 0..3, form, fold: $fold, shifts: $shifts, totals }.run();
+                    bits.extend(totals.iter().map(|v| v.to_bits()));
+                }};
+            }
+            fold!(Sum, &[]);
+            fold!(Max, &[]);
+            fold!(ExpSum(T::ONE), &[100.0; 48]);
+            bits
         }
     }
 
     #[test]
     fn every_path_gives_the_same_bits() {
-        assert!(on_every_level(&Block).windows(2).all(|w| w[0] == w[1]));
+        fn same<T: Real>() {
+            let value = T::from_f64;
+            let kind = std::marker::PhantomData::<T>;
+            let equal = |all: Vec<Vec<u64>>| assert!(all.windows(2).all(|w| w[0] == w[1]));
+            equal(on_every_level(&Everything(kind, Differences(value(-0.3)), None)));
+            equal(on_every_level(&Everything(kind, Products, Some(value(0.7)))));
+            let power = Power { gamma: value(0.3), coef0: value(1.5), degree: 5 };
+            equal(on_every_level(&Everything(kind, power, None)));
+        }
+        same::<f64>();
+        same::<f32>();
+    }
+
+    #[test]
+    fn the_short_form_is_taken_where_its_rounding_does_not_show() {
+        fn largest_error<T: Real>(part_of_limit: f64) -> (bool, f64) {
+            let x = normals(60 * 7);
+            let largest = x.chunks(7).map(|row| row.iter().map(|v| v * v).sum::<f64>()).fold(0.0, f64::max);
+            let gamma = part_of_limit * limit::<T>() / largest / std::f64::consts::LOG2_E;
+            let x: Vec<T> = x.into_iter().map(T::from_f64).collect();
+            let short = Chosen::new(InstanceKernel::Rbf { gamma }, [&x, &[]], 7).unwrap().scale().is_some();
+            let mut got = vec![T::default(); 60 * 60];
+            rbf_gram(&x, None, 7, gamma, &mut got, &Interrupt::default()).unwrap();
+            let wide: Vec<f64> = x.iter().map(|v| v.to_f64()).collect();
+            let mut largest = 0f64;
+            for i in 0..60 {
+                assert!(got[i * 61] == T::ONE);
+                for j in 0..60 {
+                    let want = direct(&wide[i * 7..][..7], &wide[j * 7..][..7], gamma);
+                    largest = largest.max((got[i * 60 + j].to_f64() - want).abs());
+                }
+            }
+            (short, largest)
+        }
+        for (part, short) in [(0.99, true), (1.01, false)] {
+            let (taken, error) = largest_error::<f64>(part);
+            assert!(taken == short && error < 1e-13, "{error}");
+            let (taken, error) = largest_error::<f32>(part);
+            assert!(taken == short && error < 5e-7, "{error}");
+        }
+    }
+
+    #[test]
+    fn a_matrix_is_mirrored_at_its_diagonal() {
+        let never = Interrupt::default();
+        for n in [1, 63, 64, 65, 127, 128, 200, 321] {
+            let x = normals(n * 2);
+            let (mut own, mut cross) = (vec![0.0; n * n], vec![0.0; n * n]);
+            rbf_gram(&x, None, 2, 0.4, &mut own, &never).unwrap();
+            rbf_gram(&x, Some(&x), 2, 0.4, &mut cross, &never).unwrap();
+            assert!(own.iter().zip(&cross).all(|(a, b)| a.to_bits() == b.to_bits()), "{n}");
+        }
     }
 
     #[test]
     fn cutting_a_large_bag_changes_no_bit() {
         let never = Interrupt::default();
-        // rows are cut at two for the wide bag, panels one by one; the narrow bag is cut into panels only
-        for (n, d) in [(5, 200_000), (700, 3)] {
+        // rows are cut for the wide bag, panels one by one; the narrow bag is cut into panels only
+        for (n, d) in [(9, 200_000), (700, 3)] {
             let x = normals(n * d);
-            let minus_gamma = -0.5 / d as f64;
-            let panels = Panels::new(&x, d, &never).unwrap();
+            let form = Differences(-0.5 / d as f64);
+            let (panels, rows) = (Panels::new(&x, d, None, &never).unwrap(), Rows::new(&x, d, None, &never).unwrap());
             let mut whole = vec![0.0; panels.len() * LANES];
             let mut cut = whole.clone();
-            let all = 0..panels.len();
-            dispatch(ColumnSums { rows: &x, panels: &panels, piece: all, minus_gamma, sums: &mut whole });
-            column_sums(&x, &panels, 0, minus_gamma, &mut cut, &never).unwrap();
+            let meeting = Meeting { rows: &rows, panels: &panels, form, interrupt: &never };
+            meeting.fold(Sum, &[(0..n, 0)], &[], &mut cut, d).unwrap();
+            let (rows, panels, shifts) = (&rows, &panels, &[][..]);
+            let piece = 0..panels.len();
+            dispatch(Columns { rows, range: 0..n, panels, piece, form, fold: Sum, shifts, totals: &mut whole });
             assert!(whole.iter().zip(&cut).all(|(a, b)| a.to_bits() == b.to_bits()));
             let mut pieces = vec![0.0; whole.len()];
-            for rows in x.chunks(2 * d) {
+            for first in (0..n).step_by(ROWS) {
                 for i in 0..panels.len() {
-                    dispatch(ColumnSums { rows, panels: &panels, piece: i..i + 1, minus_gamma, sums: &mut pieces });
+                    let (range, totals) = (first..(first + ROWS).min(n), &mut pieces);
+                    dispatch(Columns { rows, range, panels, piece: i..i + 1, form, fold: Sum, shifts, totals });
                 }
             }
             assert!(whole.iter().zip(&pieces).all(|(a, b)| a.to_bits() == b.to_bits()));
@@ -414,8 +891,26 @@ mod tests {
         let (x, stop) = (normals(64), Interrupt::default());
         let bags = Bags::new(&x, 2, &[0, 32]).unwrap();
         stop.raise();
-        assert_eq!(rbf_bag_sums(&bags, None, 1.0, &mut [0.0], &stop), Err(Error::Interrupted));
-        assert_eq!(rbf_bag_diagonal(&bags, 1.0, &stop), Err(Error::Interrupted));
+        for set_kernel in [SetKernel::Sum, SetKernel::Match, SetKernel::SoftMatch { sharpness: 1.0 }] {
+            assert_eq!(bag_gram(&bags, None, RBF, set_kernel, &mut [0.0], &stop), Err(Error::Interrupted));
+        }
+        assert_eq!(bag_diagonal(&bags, RBF, &stop), Err(Error::Interrupted));
+        assert_eq!(mirror(&mut vec![0.0; 100 * 100], 100, &stop), Err(Error::Interrupted));
+    }
+
+    #[test]
+    fn empty_bags_match_nothing() {
+        let x = normals(6);
+        let bags = Bags::new(&x, 2, &[0, 0, 3]).unwrap();
+        for set_kernel in [SetKernel::Sum, SetKernel::Match, SetKernel::SoftMatch { sharpness: 1.0 }] {
+            let mut out = [7.0; 4];
+            bag_gram(&bags, None, RBF, set_kernel, &mut out, &Interrupt::default()).unwrap();
+            assert!(out[..3].iter().all(|&v| v == 0.0) && out[3] > 0.0);
+            let none = Bags::new(&x[..0], 2, &[0, 0]).unwrap();
+            let mut out = [7.0; 2];
+            bag_gram(&bags, Some(&none), RBF, set_kernel, &mut out, &Interrupt::default()).unwrap();
+            assert!(out.iter().all(|&v| v == 0.0));
+        }
     }
 
     #[test]
@@ -435,5 +930,15 @@ mod tests {
         let error = rbf_gram(&[0.0, f64::NAN], None, 1, 1.0, &mut out, &never).unwrap_err();
         assert_eq!(error.to_string(), "X[1, 0] is NaN: drop or impute it first");
         assert!(rbf_gram(&[0.0], None, 1, 0.0, &mut out[..1], &never).is_err());
+        let bags = Bags::new(&[0.0], 1, &[0, 1]).unwrap();
+        let poly = InstanceKernel::Poly { gamma: 1.0, degree: 2, coef0: f64::NAN };
+        for (kernel, set_kernel, message) in [
+            (poly, SetKernel::Sum, "coef0 must be finite; got NaN"),
+            (RBF, SetKernel::SoftMatch { sharpness: 0.0 }, "sharpness must be positive and finite; got 0"),
+            (InstanceKernel::Rbf { gamma: -1.0 }, SetKernel::Match, "gamma must be positive and finite; got -1"),
+        ] {
+            let error = bag_gram(&bags, None, kernel, set_kernel, &mut out[..1], &never).unwrap_err();
+            assert_eq!(error.to_string(), message);
+        }
     }
 }

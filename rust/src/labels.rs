@@ -14,12 +14,24 @@ const OTHER: u8 = 8;
 pub trait Label: Copy + PartialEq + Display + Send + Sync {
     /// Bit of the value: 1 for zero, 2 for one, 4 for minus one, 8 for anything else.
     fn bit(self) -> u8;
+    /// Whether the value is one.
+    fn is_one(self) -> bool;
+    /// Whether the value is zero or one, the only ones that need no second look.
+    fn is_usual(self) -> bool;
 }
 
 impl Label for bool {
     #[inline]
     fn bit(self) -> u8 {
         ZERO + u8::from(self)
+    }
+    #[inline(always)]
+    fn is_one(self) -> bool {
+        self
+    }
+    #[inline(always)]
+    fn is_usual(self) -> bool {
+        true
     }
 }
 
@@ -30,6 +42,16 @@ macro_rules! label {
             #[allow(clippy::float_cmp)]
             fn bit(self) -> u8 {
                 if self == $one { ONE } else if self == $zero { ZERO } else if $minus_one == Some(self) { MINUS_ONE } else { OTHER }
+            }
+            #[inline(always)]
+            #[allow(clippy::float_cmp)]
+            fn is_one(self) -> bool {
+                self == $one
+            }
+            #[inline(always)]
+            #[allow(clippy::float_cmp)]
+            fn is_usual(self) -> bool {
+                (self == $one) | (self == $zero)
             }
         }
     )+};

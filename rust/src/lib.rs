@@ -4,16 +4,23 @@
 //! They promise: counts are exact integers; the same seed gives the same bits for any number of threads and on any
 //! dispatch path; no input makes them panic; long work can be interrupted.
 
+pub mod accumulator;
 pub mod auc;
 pub mod bags;
+pub mod bootstrap;
+pub mod consistency;
 pub mod delong;
 pub mod error;
 pub mod gram;
 pub mod labels;
 pub mod memory;
+mod pairs;
 pub mod parallel;
 #[cfg(feature = "python")]
 mod python;
 pub mod rng;
 pub mod sampling;
+pub mod scores;
 pub mod simd;
+mod sort;
+mod tiles;

@@ -206,6 +206,78 @@ pub fn fill_normals(seed: u64, stream: u64, purpose: u32, first_tile: usize, out
     dispatch(Normals { key: key(seed), counter, out });
 }
 
+/// What stands for a number that was rejected; no number below another is so large.
+const REJECTED: u32 = u32::MAX;
+
+struct Below<'a> {
+    key: [u32; 2],
+    counter: [u32; 4],
+    n: u32,
+    out: &'a mut [u32],
+}
+
+impl Kernel for Below<'_> {
+    type Output = bool;
+    #[inline(always)]
+    fn run(self) -> bool {
+        let least = self.n.wrapping_neg() % self.n; // below it a number would come up more often than others
+        let (mut block, mut rejected) = (self.counter[0], false);
+        for tile in self.out.chunks_mut(TILE) {
+            let mut words = [[0u32; LANES]; 4];
+            for lane in 0..LANES {
+                let counter = [block.wrapping_add(lane as u32), self.counter[1], self.counter[2], self.counter[3]];
+                let w = philox(counter, self.key);
+                for i in 0..4 {
+                    words[i][lane] = w[i];
+                }
+            }
+            let mut numbers = [0u32; TILE];
+            let mut rejects = [false; LANES];
+            for i in 0..4 {
+                for lane in 0..LANES {
+                    let product = u64::from(words[i][lane]) * u64::from(self.n);
+                    let reject = (product as u32) < least;
+                    rejects[lane] |= reject;
+                    numbers[i * LANES + lane] = if reject { REJECTED } else { (product >> 32) as u32 };
+                }
+            }
+            rejected |= rejects.into_iter().any(|reject| reject);
+            block = block.wrapping_add(LANES as u32);
+            tile.copy_from_slice(&numbers[..tile.len()]);
+        }
+        rejected
+    }
+}
+
+/// Independent unbiased integers (Lemire 2019), many at once.
+#[derive(Clone, Debug)]
+pub struct Integers {
+    key: [u32; 2],
+    counter: [u32; 4],
+    n: u32,
+    again: Stream,
+}
+
+impl Integers {
+    /// Integers in 0..n, n not 0, of the stream of that number under a seed; `purpose` must be even.
+    #[must_use]
+    pub fn new(seed: u64, stream: u64, purpose: u32, n: u32) -> Self {
+        let counter = [0, purpose, stream as u32, (stream >> 32) as u32];
+        Self { key: key(seed), counter, n: n.max(1), again: Stream::new(seed, stream, purpose + 1) }
+    }
+
+    /// Fill `out`, whose length must be a multiple of [`TILE`] unless it is the last one.
+    pub fn fill(&mut self, out: &mut [u32]) {
+        let rejected = dispatch(Below { key: self.key, counter: self.counter, n: self.n, out });
+        self.counter[0] = self.counter[0].wrapping_add(out.len().div_ceil(TILE) as u32 * LANES as u32);
+        if rejected {
+            for number in out.iter_mut().filter(|number| **number == REJECTED) {
+                *number = self.again.below(self.n);
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -261,6 +333,48 @@ mod tests {
             fill_normals(3, 4, 1, 3 * i, piece);
         }
         assert!(whole.iter().zip(&pieces).all(|(a, b)| a.to_bits() == b.to_bits()));
+    }
+
+    #[derive(Clone)]
+    struct Bounded(u32);
+    impl Kernel for Bounded {
+        type Output = (bool, Vec<u32>);
+        #[inline(always)]
+        fn run(self) -> Self::Output {
+            let mut out = vec![0; 1000];
+            let rejected = Below { key: key(5), counter: [0, 2, 2, 3], n: self.0, out: &mut out }.run();
+            (rejected, out)
+        }
+    }
+
+    #[test]
+    fn integers_are_below_their_bound_on_every_path() {
+        for n in [1, 2, 7, 1 << 31, (1 << 31) + 1, u32::MAX] {
+            let all = on_every_level(&Bounded(n));
+            assert!(all.windows(2).all(|w| w[0] == w[1]));
+            assert_eq!(all[0].0, all[0].1.contains(&REJECTED));
+            let (mut whole, mut pieces) = (vec![0; 1000], vec![0; 1000]);
+            Integers::new(9, 1, 2, n).fill(&mut whole);
+            let mut draws = Integers::new(9, 1, 2, n);
+            pieces.chunks_mut(4 * TILE).for_each(|piece| draws.fill(piece));
+            assert!(whole.iter().all(|&i| i < n));
+            assert_eq!(whole, pieces);
+        }
+        assert!(on_every_level(&Bounded((1 << 31) + 1))[0].0); // every other word is rejected
+    }
+
+    #[test]
+    fn integers_are_uniform() {
+        for n in [7, 3 << 30] {
+            let mut draws = vec![0; 70_000];
+            Integers::new(1, 2, 0, n).fill(&mut draws);
+            let mut counts = [0f64; 7];
+            for &i in &draws {
+                counts[(u64::from(i) * 7 / u64::from(n)) as usize] += 1.0;
+            }
+            let chi2: f64 = counts.iter().map(|c| (c - 10_000.0).powi(2) / 10_000.0).sum();
+            assert!(chi2 < 22.5, "{chi2}"); // the 0.1 % point with 6 degrees of freedom
+        }
     }
 
     #[test]

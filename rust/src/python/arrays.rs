@@ -1,6 +1,8 @@
 //! Arguments from Python: borrowed without a copy where they already have the right form, converted once where not.
 
-use numpy::{Element, PyArray2, PyArrayDyn, PyReadonlyArrayDyn, PyUntypedArray, PyUntypedArrayMethods, prelude::*};
+use numpy::{
+    Element, PyArray1, PyArray2, PyArrayDyn, PyReadonlyArrayDyn, PyUntypedArray, PyUntypedArrayMethods, prelude::*,
+};
 use pyo3::PyTypeInfo;
 use pyo3::exceptions::{PyException, PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -228,6 +230,18 @@ impl<'py> Scores<'py> {
         Ok((Self::flat(&array)?, rows, columns))
     }
 
+    /// Scores of one model or, row by row, of several, and their shape.
+    pub(crate) fn one_or_more(object: &Bound<'py, PyAny>, name: &str) -> PyResult<(Self, Vec<usize>)> {
+        let array = numeric(object, name)?;
+        if !(1..=2).contains(&array.ndim()) {
+            return Err(PyValueError::new_err(format!(
+                "{name} must have shape (n,) or (models, n); got shape {:?}",
+                array.shape()
+            )));
+        }
+        Ok((Self::flat(&array)?, array.shape().to_vec()))
+    }
+
     fn flat(array: &Bound<'py, PyUntypedArray>) -> PyResult<Self> {
         if let Ok(array) = array.cast::<PyArrayDyn<f64>>() {
             return Ok(Self::F64(Flat::of(array)?));
@@ -446,6 +460,38 @@ impl<'py> Matrix<'py> {
     }
 }
 
+/// Zeros and ones, in the form in which they came.
+pub(crate) enum Flags<'py> {
+    /// Booleans or integers of one byte, and the letter of their kind.
+    Bytes(Flat<'py, u8>, char),
+    Other(Scores<'py>),
+}
+
+impl<'py> Flags<'py> {
+    /// A matrix and its shape.
+    pub(crate) fn matrix(object: &Bound<'py, PyAny>, name: &str, of: &str) -> PyResult<(Self, [usize; 2])> {
+        let two_dimensional = |shape: &[usize]| {
+            <[usize; 2]>::try_from(shape)
+                .map_err(|_| PyValueError::new_err(format!("{name} must have shape {of}; got shape {shape:?}")))
+        };
+        let source = on_host(object, name)?;
+        let array = attempt(object.py(), object.py().import("numpy")?.call_method1("asarray", (&source,)))?;
+        if let Some(array) = array
+            && let dtype = array.getattr("dtype")?
+            && let kind = kind_of(&array)?
+            && matches!(kind, 'b' | 'i' | 'u')
+            && dtype.getattr("itemsize")?.extract::<usize>()? == 1
+        {
+            let bytes =
+                array.call_method1("view", (numpy::dtype::<u8>(object.py()),))?.cast_into::<PyArrayDyn<u8>>()?;
+            return Ok((Self::Bytes(Flat::of(&bytes)?, kind), two_dimensional(bytes.shape())?));
+        }
+        let array = numeric(object, name)?;
+        let shape = two_dimensional(array.shape())?;
+        Ok((Self::Other(Scores::flat(&array)?), shape))
+    }
+}
+
 /// Offsets of bags.
 pub(crate) fn offset_array<'py>(object: &Bound<'py, PyAny>, name: &str) -> PyResult<Flat<'py, i64>> {
     match Scores::of(object, name)? {
@@ -474,4 +520,10 @@ pub(crate) fn counts<'py>(object: &Bound<'py, PyAny>, name: &str) -> PyResult<Fl
 pub(crate) fn new_matrix<T: Element>(py: Python<'_>, rows: usize, columns: usize) -> PyResult<Bound<'_, PyArray2<T>>> {
     let array = py.import("numpy")?.call_method1("empty", ((rows, columns), numpy::dtype::<T>(py)))?;
     Ok(array.cast_into::<PyArray2<T>>()?)
+}
+
+/// A new array of one dimension, as `new_matrix`.
+pub(crate) fn new_vector<T: Element>(py: Python<'_>, n: usize) -> PyResult<Bound<'_, PyArray1<T>>> {
+    let array = py.import("numpy")?.call_method1("empty", (n, numpy::dtype::<T>(py)))?;
+    Ok(array.cast_into::<PyArray1<T>>()?)
 }

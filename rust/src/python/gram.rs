@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use super::arrays::{Flat, Matrix, new_matrix, offset_array};
 use super::running::{VERY_LONG, interruptible};
 use crate::bags::Bags;
-use crate::gram;
+use crate::gram::{self, InstanceKernel, SetKernel};
 
 /// Gaussian kernel matrix: exp(-gamma |x - y|^2) for all pairs of rows.
 ///
@@ -79,7 +79,17 @@ pub(super) fn rbf_gram<'py>(
     }
 }
 
-/// Sums of the Gaussian kernel over all instance pairs of two bags, for all pairs of bags.
+fn instance_kernel(name: &str, gamma: f64, degree: u32, coef0: f64) -> PyResult<InstanceKernel> {
+    match name {
+        "rbf" => Ok(InstanceKernel::Rbf { gamma }),
+        // with these it is x.y to the last bit
+        "linear" => Ok(InstanceKernel::Poly { gamma: 1.0, degree: 1, coef0: 0.0 }),
+        "poly" => Ok(InstanceKernel::Poly { gamma, degree, coef0 }),
+        _ => Err(PyValueError::new_err(format!("kernel must be rbf, linear or poly; got {name:?}"))),
+    }
+}
+
+/// Kernel between bags, for all pairs of bags. `milfast.bag_gram` is the way to call it.
 ///
 /// Parameters
 /// ----------
@@ -87,35 +97,58 @@ pub(super) fn rbf_gram<'py>(
 /// offsets : ndarray of int64, shape (n_bags + 1,)
 /// other_instances, other_offsets : optional
 ///     The bags of the columns; those of the rows when left out.
-/// gamma : float
-///     Positive.
+/// kernel : {"rbf", "linear", "poly"}
+/// gamma, degree, coef0
+///     Of the instance kernel.
+/// set_kernel : {"nsk", "match", "soft-match"}
+/// sharpness : float
+///     Of "soft-match".
 ///
 /// Returns
 /// -------
 /// ndarray of float64, shape (n_bags, number of other bags)
+///     Computed in float32 when all instances are float32, except for what is added up over a bag.
 ///
 /// Raises
 /// ------
 /// ValueError
-///     When shapes or offsets disagree, `gamma` is not positive or a value is not finite.
+///     When shapes or offsets disagree, an option is unknown, a number is out of range or a value is not finite.
 ///
 /// Examples
 /// --------
 /// >>> import numpy as np
-/// >>> from milfast._core import rbf_bag_sums
-/// >>> rbf_bag_sums([[0.0], [0.0], [1.0]], np.array([0, 2, 3]), gamma=1.0).round(4)
+/// >>> from milfast._core import bag_kernel
+/// >>> bag_kernel([[0.0], [0.0], [1.0]], np.array([0, 2, 3]), gamma=1.0).round(4)
 /// array([[4.    , 0.7358],
 ///        [0.7358, 1.    ]])
 #[pyfunction]
-#[pyo3(signature = (instances, offsets, other_instances=None, other_offsets=None, *, gamma))]
-pub(super) fn rbf_bag_sums<'py>(
+#[pyo3(signature = (instances, offsets, other_instances=None, other_offsets=None, *, kernel="rbf", gamma=1.0,
+                    degree=3, coef0=1.0, set_kernel="nsk", sharpness=1.0))]
+#[allow(clippy::too_many_arguments)]
+pub(super) fn bag_kernel<'py>(
     py: Python<'py>,
     instances: &Bound<'py, PyAny>,
     offsets: &Bound<'py, PyAny>,
     other_instances: Option<&Bound<'py, PyAny>>,
     other_offsets: Option<&Bound<'py, PyAny>>,
+    kernel: &str,
     gamma: f64,
+    degree: u32,
+    coef0: f64,
+    set_kernel: &str,
+    sharpness: f64,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    let kernel = instance_kernel(kernel, gamma, degree, coef0)?;
+    let set_kernel = match set_kernel {
+        "nsk" => SetKernel::Sum,
+        "match" => SetKernel::Match,
+        "soft-match" => SetKernel::SoftMatch { sharpness },
+        _ => {
+            return Err(PyValueError::new_err(format!(
+                "set_kernel must be nsk, match or soft-match; got {set_kernel:?}"
+            )));
+        }
+    };
     let (x, [_, d]) = Matrix::of(instances, "instances")?;
     let cuts = offset_array(offsets, "offsets")?;
     let other = match (other_instances, other_offsets) {
@@ -146,7 +179,7 @@ pub(super) fn rbf_bag_sums<'py>(
             let out = new_matrix::<f64>(py, a.len(), columns.len())?;
             let mut view = out.readwrite();
             let target = view.as_slice_mut()?;
-            interruptible(py, long, |stop| gram::rbf_bag_sums(&a, b.as_ref(), gamma, target, stop))?;
+            interruptible(py, long, |stop| gram::bag_gram(&a, b.as_ref(), kernel, set_kernel, target, stop))?;
             drop(view);
             Ok(out)
         }};
@@ -165,14 +198,14 @@ pub(super) fn rbf_bag_sums<'py>(
     }
 }
 
-/// Sum of the Gaussian kernel over all instance pairs inside each bag.
+/// Sum of an instance kernel over all pairs inside each bag.
 ///
 /// Parameters
 /// ----------
 /// instances : array_like, shape (n_instances, n_features)
 /// offsets : ndarray of int64, shape (n_bags + 1,)
-/// gamma : float
-///     Positive.
+/// kernel, gamma, degree, coef0
+///     As in `bag_kernel`.
 ///
 /// Returns
 /// -------
@@ -181,32 +214,36 @@ pub(super) fn rbf_bag_sums<'py>(
 /// Raises
 /// ------
 /// ValueError
-///     As `rbf_bag_sums`.
+///     As `bag_kernel`.
 ///
 /// Examples
 /// --------
 /// >>> import numpy as np
-/// >>> from milfast._core import rbf_bag_diagonal
-/// >>> rbf_bag_diagonal([[0.0], [0.0], [1.0]], np.array([0, 2, 3]), gamma=1.0)
+/// >>> from milfast._core import bag_kernel_diagonal
+/// >>> bag_kernel_diagonal([[0.0], [0.0], [1.0]], np.array([0, 2, 3]), gamma=1.0)
 /// array([4., 1.])
 #[pyfunction]
-#[pyo3(signature = (instances, offsets, *, gamma))]
-pub(super) fn rbf_bag_diagonal<'py>(
+#[pyo3(signature = (instances, offsets, *, kernel="rbf", gamma=1.0, degree=3, coef0=1.0))]
+pub(super) fn bag_kernel_diagonal<'py>(
     py: Python<'py>,
     instances: &Bound<'py, PyAny>,
     offsets: &Bound<'py, PyAny>,
+    kernel: &str,
     gamma: f64,
+    degree: u32,
+    coef0: f64,
 ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    let kernel = instance_kernel(kernel, gamma, degree, coef0)?;
     let (x, [_, d]) = Matrix::of(instances, "instances")?;
     let cuts = offset_array(offsets, "offsets")?;
     let sums = match &x {
         Matrix::F32(x) => {
             let bags = Bags::new(x.slice(), d, cuts.slice())?;
-            interruptible(py, true, |stop| gram::rbf_bag_diagonal(&bags, gamma, stop))?
+            interruptible(py, true, |stop| gram::bag_diagonal(&bags, kernel, stop))?
         }
         Matrix::F64(x) => {
             let bags = Bags::new(x.slice(), d, cuts.slice())?;
-            interruptible(py, true, |stop| gram::rbf_bag_diagonal(&bags, gamma, stop))?
+            interruptible(py, true, |stop| gram::bag_diagonal(&bags, kernel, stop))?
         }
     };
     Ok(PyArray1::from_vec(py, sums))

@@ -63,7 +63,7 @@ pub(super) fn get_num_threads() -> PyResult<usize> {
     Ok(parallel::threads()?)
 }
 
-/// Instruction set in use: 'baseline', 'avx2' or 'avx512'. Results do not depend on it.
+/// Instruction set in use: 'baseline', 'avx2', 'avx512' or 'avx512-vpopcnt'. Results do not depend on it.
 ///
 /// Returns
 /// -------
@@ -72,7 +72,7 @@ pub(super) fn get_num_threads() -> PyResult<usize> {
 /// Examples
 /// --------
 /// >>> from milfast._core import simd_level
-/// >>> simd_level() in ("baseline", "avx2", "avx512")
+/// >>> simd_level() in ("baseline", "avx2", "avx512", "avx512-vpopcnt")
 /// True
 #[pyfunction]
 pub(super) fn simd_level() -> &'static str {
@@ -80,5 +80,6 @@ pub(super) fn simd_level() -> &'static str {
         simd::Level::Baseline => "baseline",
         simd::Level::Avx2 => "avx2",
         simd::Level::Avx512 => "avx512",
+        simd::Level::Avx512Vpopcnt => "avx512-vpopcnt",
     }
 }

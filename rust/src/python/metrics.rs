@@ -1,4 +1,4 @@
-//! AUC and its variance, as Python calls them.
+//! The AUC, as Python calls it.
 
 use std::ffi::CString;
 
@@ -10,7 +10,7 @@ use super::arrays::{Flat, Labels, Scores, counts, with_labels, with_scores};
 use super::running::{VERY_LONG, interruptible};
 use crate::auc::RowLabels;
 use crate::parallel::Interrupt;
-use crate::{auc as areas, delong as variances, labels as classes, memory};
+use crate::{auc as areas, labels as classes, memory};
 
 /// From this many scores on the GIL is released.
 const LONG: usize = 2048;
@@ -238,52 +238,4 @@ pub(super) fn binary_labels<'py>(
         return Err(PyValueError::new_err(format!("labels must be one-dimensional; got shape {shape:?}")));
     }
     Ok(PyArray1::from_vec(py, with_labels!(labels, |labels| classes::binary(labels)?)))
-}
-
-/// AUC and DeLong's variance of it.
-///
-/// Parameters
-/// ----------
-/// scores : array_like, shape (n,)
-/// labels : array_like, shape (n,)
-/// pos_label : object, optional
-///     As in `auc`.
-///
-/// Returns
-/// -------
-/// auc : float
-///     NaN when a class is absent.
-/// variance : float
-///     NaN when a class has fewer than two members.
-/// n_pos, n_neg : int
-///     Class sizes.
-///
-/// Raises
-/// ------
-/// ValueError, TypeError
-///     As `auc`.
-///
-/// References
-/// ----------
-/// .. [1] DeLong, DeLong & Clarke-Pearson (1988); in O(n log n) as Sun & Xu (2014).
-///
-/// Examples
-/// --------
-/// >>> from milfast._core import delong
-/// >>> delong([0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1])
-/// (0.75, 0.125, 2, 2)
-#[pyfunction]
-#[pyo3(signature = (scores, labels, *, pos_label=None))]
-pub(super) fn delong<'py>(
-    py: Python<'py>,
-    scores: &Bound<'py, PyAny>,
-    labels: &Bound<'py, PyAny>,
-    pos_label: Option<&Bound<'py, PyAny>>,
-) -> PyResult<(f64, f64, u64, u64)> {
-    let scores = Scores::of(scores, "scores")?;
-    let labels = Labels::beside(&scores, labels, pos_label)?;
-    let result = with_scores!(scores, |scores| with_labels!(labels, |labels| {
-        interruptible(py, scores.len() > VERY_LONG, |stop| variances::delong(scores, labels, stop))?
-    }));
-    Ok((result.counts.auc(), result.variance, result.counts.n_pos, result.counts.n_neg))
 }

@@ -1,11 +1,14 @@
 //! The Python face of the kernels, and the only place that mentions pyo3.
 
+mod accumulator;
 mod arrays;
+mod consistency;
 mod gram;
 mod machine;
 mod metrics;
 mod running;
 mod sampling;
+mod variances;
 
 use pyo3::prelude::*;
 
@@ -13,11 +16,17 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _core {
     #[pymodule_export]
-    use super::gram::{rbf_bag_diagonal, rbf_bag_sums, rbf_gram};
+    use super::accumulator::Accumulator;
+    #[pymodule_export]
+    use super::consistency::{agreement_matrix, agreement_summary, intersections, jaccard_matrix, sample_counts};
+    #[pymodule_export]
+    use super::gram::{bag_kernel, bag_kernel_diagonal, rbf_gram};
     #[pymodule_export]
     use super::machine::{get_num_threads, set_num_threads, simd_level};
     #[pymodule_export]
-    use super::metrics::{auc, auc_from_counts, auc_many, binary_labels, delong};
+    use super::metrics::{auc, auc_from_counts, auc_many, binary_labels};
     #[pymodule_export]
     use super::sampling::sample_bags;
+    #[pymodule_export]
+    use super::variances::{auc_jackknife, bootstrap_auc, delong, delong_covariance, placements};
 }

@@ -16,7 +16,7 @@ use crate::parallel::Interrupt;
 pub(crate) const VERY_LONG: usize = 1 << 20;
 
 /// How often the calling thread looks for Ctrl-C.
-const LOOK: Duration = Duration::from_millis(50);
+const LOOK: Duration = Duration::from_millis(20);
 
 /// The one place where errors of kernels become Python exceptions.
 impl From<Error> for PyErr {

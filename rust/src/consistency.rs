@@ -1,0 +1,1280 @@
+//! Error consistency: how far sets of samples on which models err agree, for all pairs of sets.
+//!
+//! Every measure of two sets is a function of four counts: the samples, the size of each set and that of the
+//! intersection. [`ErrorSets`] holds one bit a sample. [`Columns`] picks the samples that tell pairs apart, and from it
+//! come intersections, measures and their summary. Weights are taken apart into binary digits: the samples with the
+//! digit 2^k make up a range of words of their own, whose counts are shifted by k.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::error::{Error, Result};
+use crate::memory;
+use crate::parallel::{self, Interrupt};
+use crate::simd::{Kernel, Real, Simd, WordKernel, dispatch, dispatch_words};
+
+/// Sets side by side, one a lane.
+const LANES: usize = 8;
+/// Sets of the rows and of the columns of one block of pairs.
+const ROWS: usize = 32;
+const COLUMNS: usize = 64;
+/// Words of a block that are taken in turn, so that its panels stay in the cache.
+const CHUNK: usize = 128;
+/// Samples of a word.
+const WORD: usize = 64;
+/// Pairs times words, or words of all sets, from which threads pay.
+const LARGE: usize = 1 << 20;
+const BITS: &str = "the bits of the error sets";
+
+/// One word of each of `LANES` sets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(align(64))]
+struct Lanes([u64; LANES]);
+
+/// A value that says whether a model errs on a sample.
+pub trait Flag: Copy + Send + Sync + std::fmt::Display {
+    /// True for one, false for zero, nothing for any other value.
+    fn flag(self) -> Option<bool>;
+    /// Whether the value is not a number.
+    fn is_nan(self) -> bool {
+        false
+    }
+    /// Up to 64 flags as bits, the first one lowest, and whether all were zeros and ones.
+    #[inline]
+    fn word(flags: &[Self]) -> (u64, bool) {
+        flags.iter().enumerate().fold((0, true), |(word, valid), (i, flag)| {
+            let flag = flag.flag();
+            (word | u64::from(flag == Some(true)) << i, valid & flag.is_some())
+        })
+    }
+}
+
+macro_rules! flag {
+    ($zero:expr, $one:expr, $($number:ty),+) => {$(
+        impl Flag for $number {
+            #[inline]
+            #[allow(clippy::float_cmp)]
+            fn flag(self) -> Option<bool> {
+                if self == $one { Some(true) } else if self == $zero { Some(false) } else { None }
+            }
+            #[allow(clippy::eq_op)]
+            fn is_nan(self) -> bool {
+                self != self
+            }
+        }
+    )+};
+}
+flag!(0, 1, i64, u64);
+flag!(0.0, 1.0, f32, f64);
+
+impl Flag for u8 {
+    #[inline]
+    fn flag(self) -> Option<bool> {
+        if self < 2 { Some(self == 1) } else { None }
+    }
+
+    #[inline]
+    fn word(flags: &[Self]) -> (u64, bool) {
+        let (mut word, mut seen, mut shift) = (0, 0, 0);
+        let (eights, rest) = flags.as_chunks::<8>();
+        for &eight in eights {
+            let bytes = u64::from_le_bytes(eight);
+            seen |= bytes;
+            // The product brings the lowest bit of byte i to bit 56 + i, and nothing carries into them.
+            word |= ((bytes & 0x0101_0101_0101_0101).wrapping_mul(0x0102_0408_1020_4080) >> 56) << shift;
+            shift += 8;
+        }
+        for &flag in rest {
+            seen |= u64::from(flag);
+            word |= u64::from(flag & 1) << shift;
+            shift += 1;
+        }
+        (word, seen & !0x0101_0101_0101_0101 == 0)
+    }
+}
+
+/// Error sets, one bit a sample: sets in groups of `LANES`, word after word; the last group is filled with empty sets.
+#[derive(Debug)]
+pub struct ErrorSets {
+    bits: Vec<Lanes>,
+    n_sets: usize,
+    n_samples: usize,
+}
+
+impl ErrorSets {
+    /// Error sets from flags, row-major: one row a set.
+    ///
+    /// # Errors
+    /// [`Error`] when a value is neither 0 nor 1, there are 2^32 samples or more, or memory runs out;
+    /// [`Error::Interrupted`].
+    pub fn new<T: Flag>(flags: &[T], n_sets: usize, n_samples: usize, interrupt: &Interrupt) -> Result<Self> {
+        let invalid = AtomicBool::new(false);
+        let sets = Self::fill(n_sets, n_samples, interrupt, |set, word| {
+            let row = &flags[set * n_samples..(set + 1) * n_samples];
+            let (bits, valid) = T::word(&row[word * WORD..row.len().min((word + 1) * WORD)]);
+            if !valid {
+                invalid.store(true, Ordering::Relaxed);
+            }
+            bits
+        })?;
+        if !invalid.into_inner() {
+            return Ok(sets);
+        }
+        let i = flags.iter().position(|flag| flag.flag().is_none()).unwrap_or(0); // there is one
+        let position = format!("[{}, {}]", i / n_samples, i % n_samples);
+        Err(if flags[i].is_nan() {
+            Error::NotFinite { argument: "error_sets".to_owned(), position, value: "NaN".to_owned() }
+        } else {
+            Error::Range(format!(
+                "error_sets{position} is {}: pass 1 or True where the model errs and 0 or False elsewhere \
+                 (with n_samples, eight samples a byte)",
+                flags[i]
+            ))
+        })
+    }
+
+    /// Error sets from bytes of eight samples each, the first sample in the highest bit, as numpy packs them.
+    ///
+    /// # Errors
+    /// [`Error`] when a bit behind the last sample is set, there are 2^32 samples or more, or memory runs out;
+    /// [`Error::Interrupted`].
+    pub fn from_packed(bytes: &[u8], n_sets: usize, n_samples: usize, interrupt: &Interrupt) -> Result<Self> {
+        let width = n_samples.div_ceil(8);
+        if !n_samples.is_multiple_of(8)
+            && let Some(set) = bytes.chunks_exact(width).position(|row| row[width - 1] << (n_samples % 8) != 0)
+        {
+            return Err(Error::Range(format!(
+                "error_sets[{set}, {}] has bits set behind sample {n_samples}: n_samples does not go with these bytes, \
+                 or they were packed with bitorder='little'",
+                width - 1
+            )));
+        }
+        Self::fill(n_sets, n_samples, interrupt, |set, word| {
+            let row = &bytes[set * width..(set + 1) * width];
+            let mut eight = [0; 8];
+            let part = &row[word * 8..width.min(word * 8 + 8)];
+            eight[..part.len()].copy_from_slice(part);
+            u64::from_be_bytes(eight).reverse_bits()
+        })
+    }
+
+    /// Error sets whose words a function knows.
+    fn fill(
+        n_sets: usize,
+        n_samples: usize,
+        interrupt: &Interrupt,
+        word: impl Fn(usize, usize) -> u64 + Send + Sync,
+    ) -> Result<Self> {
+        if n_samples > u32::MAX as usize {
+            return Err(Error::Range(format!("error_sets must have less than 2**32 samples; got {n_samples}")));
+        }
+        let words = n_samples.div_ceil(WORD);
+        let groups = n_sets.div_ceil(LANES);
+        let mut bits = memory::filled(Lanes::default(), groups.saturating_mul(words), BITS)?;
+        let cuts = parallel::cuts(groups, 1, |group| group * words)?;
+        parallel::fill(&mut bits, &cuts, groups * words * LANES > LARGE, interrupt, |group, out| {
+            let sets = group * LANES..n_sets.min((group + 1) * LANES);
+            for (first, out) in (0..words).step_by(CHUNK).zip(out.chunks_mut(CHUNK)) {
+                interrupt.check()?;
+                for (lane, set) in sets.clone().enumerate() {
+                    for (i, out) in out.iter_mut().enumerate() {
+                        out.0[lane] = word(set, first + i);
+                    }
+                }
+            }
+            Ok(())
+        })?;
+        Ok(Self { bits, n_sets, n_samples })
+    }
+
+    /// Number of sets.
+    #[must_use]
+    pub fn n_sets(&self) -> usize {
+        self.n_sets
+    }
+
+    /// Number of samples.
+    #[must_use]
+    pub fn n_samples(&self) -> usize {
+        self.n_samples
+    }
+
+    fn words(&self) -> usize {
+        self.n_samples.div_ceil(WORD)
+    }
+
+    /// How many of the sets hold each sample.
+    ///
+    /// # Errors
+    /// [`Error::Memory`] or [`Error::Interrupted`].
+    pub fn sample_counts(&self, interrupt: &Interrupt) -> Result<Vec<u32>> {
+        let words = self.words();
+        let mut counts = memory::filled(0, words * WORD, "the counts of the samples")?;
+        let step = 8;
+        let cuts = parallel::cuts(words, step, |word| word * WORD)?;
+        parallel::fill(&mut counts, &cuts, self.bits.len() * LANES > LARGE, interrupt, |task, counts| {
+            let first = task * step;
+            for (i, panels) in self.bits.chunks_exact(words).enumerate() {
+                if i % 1024 == 0 {
+                    interrupt.check()?;
+                }
+                dispatch(SampleCounts { panels: &panels[first..first + counts.len() / WORD], counts });
+            }
+            Ok(())
+        })?;
+        counts.truncate(self.n_samples);
+        Ok(counts)
+    }
+
+    /// The samples that tell pairs of sets apart, with their weights (1 each without).
+    ///
+    /// # Errors
+    /// [`Error::Range`] when there is not one weight a sample; [`Error::Memory`] or [`Error::Interrupted`].
+    pub fn columns(self, weights: Option<&[u32]>, interrupt: &Interrupt) -> Result<Columns> {
+        if let Some(weights) = weights
+            && weights.len() != self.n_samples
+        {
+            return Err(Error::Range(format!(
+                "sample_weight must have one entry a sample, {}; got {}",
+                self.n_samples,
+                weights.len()
+            )));
+        }
+        let words = self.words();
+        // Samples in every set add the same to all counts, samples in no set nothing: only the others are compared.
+        let (mut any, mut all) = (memory::filled(0, words, BITS)?, memory::filled(u64::MAX, words, BITS)?);
+        for (group, panel) in self.bits.chunks_exact(words.max(1)).enumerate() {
+            interrupt.check()?;
+            let filler = LANES - LANES.min(self.n_sets - group * LANES);
+            dispatch(AnyAll { panel, filler, any: &mut any, all: &mut all });
+        }
+        let weight = |sample: usize| weights.map_or(1, |weights| u64::from(weights[sample]));
+        let mut always = 0;
+        for (word, &all) in all.iter().enumerate() {
+            let mut rest = if self.n_sets == 0 { 0 } else { all };
+            while rest != 0 {
+                always += weight(word * WORD + rest.trailing_zeros() as usize);
+                rest &= rest - 1;
+            }
+        }
+        let total = weights.map_or(self.n_samples as u64, |weights| weights.iter().map(|&w| u64::from(w)).sum());
+        let digits = weights.map_or(1, |weights| 32 - weights.iter().fold(0, |seen, &w| seen | w).leading_zeros());
+        let mut kept = memory::room(digits as usize, "the digits of the weights")?;
+        for digit in 0..digits {
+            let mut mask = memory::room(words, BITS)?;
+            for (word, (&any, &all)) in any.iter().zip(&all).enumerate() {
+                let heavy = weights.map_or(u64::MAX, |weights| {
+                    let weights = &weights[word * WORD..weights.len().min((word + 1) * WORD)];
+                    weights.iter().enumerate().fold(0, |bits, (i, w)| bits | u64::from(w >> digit & 1) << i)
+                });
+                mask.push(any & !all & heavy);
+            }
+            kept.push(mask);
+        }
+        let Self { bits, n_sets, .. } = self;
+        Columns { bits, words, n_sets, digits: Vec::new(), sizes: Vec::new(), always, total }.keep(&kept, interrupt)
+    }
+}
+
+/// Adds a sample's bit in each of some sets to its count.
+struct SampleCounts<'a> {
+    panels: &'a [Lanes],
+    counts: &'a mut [u32],
+}
+
+impl Kernel for SampleCounts<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        for (words, counts) in self.panels.iter().zip(self.counts.chunks_exact_mut(WORD)) {
+            // Eight counters of a byte in each of eight words: no sum of eight bits overflows them.
+            let mut bytes = [0u64; 8];
+            for &word in &words.0 {
+                for i in 0..8 {
+                    bytes[i] += word >> i & 0x0101_0101_0101_0101;
+                }
+            }
+            for i in 0..8 {
+                for j in 0..8 {
+                    counts[8 * j + i] += (bytes[i] >> (8 * j) & 0xff) as u32;
+                }
+            }
+        }
+    }
+}
+
+/// Which samples are in any and in all sets of some panels; lanes of the last panel that hold no set are left out.
+struct AnyAll<'a> {
+    panel: &'a [Lanes],
+    filler: usize,
+    any: &'a mut [u64],
+    all: &'a mut [u64],
+}
+
+impl Kernel for AnyAll<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        let mut filler = [0; LANES];
+        filler[LANES - self.filler..].fill(u64::MAX);
+        for ((words, any), all) in self.panel.iter().zip(self.any).zip(self.all) {
+            let (mut or, mut and) = (0, u64::MAX);
+            for lane in 0..LANES {
+                or |= words.0[lane];
+                and &= words.0[lane] | filler[lane];
+            }
+            *any |= or;
+            *all &= and;
+        }
+    }
+}
+
+/// How the bits of a word move together that a mask keeps (Warren, Hacker's Delight, 2nd edition, section 7-4).
+#[derive(Clone, Copy, Debug)]
+struct Squeeze {
+    mask: u64,
+    /// Bits that move down by 1, 2, 4, ... places.
+    moves: [u64; 6],
+}
+
+impl Squeeze {
+    fn new(mask: u64) -> Self {
+        let (mut rest, mut zeros, mut moves) = (mask, !mask << 1, [0; 6]);
+        for (i, bits) in moves.iter_mut().enumerate() {
+            let mut parity = zeros;
+            for shift in [1, 2, 4, 8, 16, 32] {
+                parity ^= parity << shift;
+            }
+            *bits = parity & rest;
+            rest = (rest ^ *bits) | (*bits >> (1 << i));
+            zeros &= !parity;
+        }
+        Self { mask, moves }
+    }
+}
+
+/// The kept bits of a panel, moved together and written one behind the other.
+struct SqueezePanel<'a> {
+    panel: &'a [Lanes],
+    squeezes: &'a [Squeeze],
+    out: &'a mut [Lanes],
+}
+
+impl Kernel for SqueezePanel<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        let (mut pending, mut filled, mut next) = ([0; LANES], 0, 0);
+        for (words, squeeze) in self.panel.iter().zip(self.squeezes) {
+            let mut x = words.0;
+            for lane in &mut x {
+                *lane &= squeeze.mask;
+            }
+            for i in 0..6 {
+                for lane in &mut x {
+                    let moved = *lane & squeeze.moves[i];
+                    *lane = (*lane ^ moved) | (moved >> (1 << i));
+                }
+            }
+            for lane in 0..LANES {
+                pending[lane] |= x[lane] << filled;
+            }
+            let more = filled + squeeze.mask.count_ones();
+            if more >= u64::BITS {
+                self.out[next] = Lanes(pending);
+                next += 1;
+                for lane in 0..LANES {
+                    pending[lane] = x[lane].checked_shr(u64::BITS - filled).unwrap_or(0);
+                }
+            }
+            filled = more % u64::BITS;
+        }
+        if filled > 0 {
+            self.out[next] = Lanes(pending);
+        }
+    }
+}
+
+/// Adds the number of bits of each lane, shifted.
+struct Sizes<'a> {
+    panel: &'a [Lanes],
+    shift: usize,
+    out: &'a mut [u64; LANES],
+}
+
+impl Kernel for Sizes<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        let mut ones = [0; LANES];
+        for words in self.panel {
+            for lane in 0..LANES {
+                ones[lane] += u64::from(words.0[lane].count_ones());
+            }
+        }
+        for lane in 0..LANES {
+            self.out[lane] += ones[lane] << self.shift;
+        }
+    }
+}
+
+/// What is compared of error sets: the samples that are in some and not in all of them, by the digits of their weights.
+#[derive(Debug)]
+pub struct Columns {
+    bits: Vec<Lanes>,
+    /// Words of a set.
+    words: usize,
+    n_sets: usize,
+    /// Words of each binary digit of the weights.
+    digits: Vec<Range<usize>>,
+    /// Weight of each set.
+    sizes: Vec<u64>,
+    /// Weight of the samples in every set.
+    always: u64,
+    /// Weight of all samples.
+    total: u64,
+}
+
+impl Columns {
+    /// Only the samples of a mask, for each digit of the weights.
+    fn keep(mut self, kept: &[Vec<u64>], interrupt: &Interrupt) -> Result<Self> {
+        let mut words = 0;
+        self.digits = memory::room(kept.len(), "the digits of the weights")?;
+        for mask in kept {
+            let n: u64 = mask.iter().map(|word| u64::from(word.count_ones())).sum();
+            let end = words + (n as usize).div_ceil(WORD);
+            self.digits.push(words..end);
+            words = end;
+        }
+        let mut panel = memory::filled(Lanes::default(), words, BITS)?;
+        let mut squeezes = memory::room(kept.len(), BITS)?;
+        for mask in kept {
+            squeezes.push(memory::collect(mask.iter().map(|&mask| Squeeze::new(mask)), BITS)?);
+        }
+        let groups = self.n_sets.div_ceil(LANES);
+        // A shorter panel takes the place of those before it; only weights of several digits can need more room.
+        let mut wider = if words > self.words { memory::room(groups.saturating_mul(words), BITS)? } else { Vec::new() };
+        self.sizes = memory::room(groups * LANES, "the sizes of the sets")?;
+        for group in 0..groups {
+            interrupt.check()?;
+            let whole = &self.bits[group * self.words..(group + 1) * self.words];
+            for (squeezes, digit) in squeezes.iter().zip(&self.digits) {
+                dispatch(SqueezePanel { panel: whole, squeezes, out: &mut panel[digit.clone()] });
+            }
+            let mut sizes = [self.always; LANES];
+            for (shift, digit) in self.digits.iter().enumerate() {
+                dispatch(Sizes { panel: &panel[digit.clone()], shift, out: &mut sizes });
+            }
+            self.sizes.extend(sizes);
+            if words > self.words {
+                wider.extend_from_slice(&panel);
+            } else {
+                self.bits[group * words..(group + 1) * words].copy_from_slice(&panel);
+            }
+        }
+        if words > self.words {
+            self.bits = wider;
+        } else {
+            self.bits.truncate(groups * words);
+        }
+        self.words = words;
+        self.sizes.truncate(self.n_sets);
+        Ok(self)
+    }
+
+    /// Number of sets.
+    #[must_use]
+    pub fn n_sets(&self) -> usize {
+        self.n_sets
+    }
+
+    /// Pairs times words: what the work grows with.
+    #[must_use]
+    pub fn work(&self) -> usize {
+        (self.n_sets.saturating_mul(self.n_sets) / 2).saturating_mul(self.words.max(1))
+    }
+
+    fn is_large(&self) -> bool {
+        self.work() > LARGE
+    }
+
+    fn panels(&self, sets: &Range<usize>) -> &[Lanes] {
+        &self.bits[sets.start / LANES * self.words..sets.end.div_ceil(LANES) * self.words]
+    }
+
+    /// Sizes of the intersections of a block of pairs, row after row, with room for `COLUMNS` a row.
+    fn block(&self, block: &Block, counts: &mut [u64], interrupt: &Interrupt) -> Result<()> {
+        counts.fill(self.always);
+        let (rows, columns) = (self.panels(&block.rows), self.panels(&block.columns));
+        for (digit, range) in self.digits.iter().enumerate() {
+            for first in range.clone().step_by(CHUNK) {
+                interrupt.check()?;
+                dispatch_words(Intersections {
+                    rows,
+                    columns,
+                    width: self.words,
+                    words: first..range.end.min(first + CHUNK),
+                    digit,
+                    triangle: block.rows.start == block.columns.start,
+                    counts,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// How many pairs have no value: 0 / 0.
+    #[must_use]
+    pub fn undefined(&self, measure: Measure) -> u64 {
+        let n = self.n_sets as u64;
+        let pairs = |n: u64| n * n.saturating_sub(1) / 2;
+        if self.total == 0 {
+            return pairs(n);
+        }
+        let (mut empty, mut full) = (0, 0);
+        for &size in &self.sizes {
+            empty += u64::from(size == 0);
+            full += u64::from(size == self.total);
+        }
+        match measure {
+            Measure::Jaccard | Measure::Dice => pairs(empty),
+            Measure::Kappa => pairs(empty) + pairs(full),
+            Measure::Phi | Measure::YuleQ => pairs(n) - pairs(n - empty - full),
+            Measure::DoubleFault | Measure::Agreement => 0,
+        }
+    }
+}
+
+/// Pairs of sets, `rows` with `columns`, that are counted together.
+struct Block {
+    rows: Range<usize>,
+    columns: Range<usize>,
+}
+
+impl Block {
+    /// The blocks of some rows: from the diagonal on.
+    fn of(rows: &Range<usize>, n_sets: usize) -> impl Iterator<Item = Self> {
+        (rows.start..n_sets)
+            .step_by(COLUMNS)
+            .map(move |first| Self { rows: rows.clone(), columns: first..n_sets.min(first + COLUMNS) })
+    }
+}
+
+/// Adds the sizes of the intersections over some words.
+#[derive(Debug)]
+struct Intersections<'a> {
+    rows: &'a [Lanes],
+    columns: &'a [Lanes],
+    /// Words of a panel.
+    width: usize,
+    words: Range<usize>,
+    /// Digit of the weights.
+    digit: usize,
+    /// Whether only panels from the diagonal on are wanted.
+    triangle: bool,
+    counts: &'a mut [u64],
+}
+
+impl WordKernel for Intersections<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        for (i, columns) in self.columns.chunks_exact(self.width).enumerate() {
+            for (j, rows) in self.rows.chunks_exact(self.width).enumerate() {
+                if self.triangle && i < j {
+                    break;
+                }
+                let (rows, columns) = (&rows[self.words.clone()], &columns[self.words.clone()]);
+                let counts = &mut self.counts[LANES * (COLUMNS * j + i)..];
+                for lane in (0..LANES).step_by(S::WIDTH) {
+                    if S::COUNTS {
+                        count_each(simd, rows, columns, lane, self.digit, &mut counts[lane..]);
+                    } else {
+                        count_sums(simd, rows, columns, lane, self.digit, &mut counts[lane..]);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Add 2^digit times the sums to the counts.
+#[inline(always)]
+fn add_to<S: Simd>(simd: S, counts: &mut [u64], mut sums: S::Words, digit: usize) {
+    for _ in 0..digit {
+        sums = simd.add(sums, sums);
+    }
+    let before = simd.load(counts);
+    simd.store(simd.add(before, sums), counts);
+}
+
+/// Intersections of a panel of rows with the columns from `lane` on, where an instruction counts the bits of a word.
+#[inline(always)]
+fn count_each<S: Simd>(simd: S, rows: &[Lanes], columns: &[Lanes], lane: usize, digit: usize, counts: &mut [u64]) {
+    let mut sums = [simd.splat(0); LANES];
+    for (a, b) in rows.iter().zip(columns) {
+        let b = simd.load(&b.0[lane..]);
+        for row in 0..LANES {
+            let both = simd.and(simd.splat(a.0[row]), b);
+            sums[row] = simd.add(sums[row], simd.count_ones(both));
+        }
+    }
+    for (row, &sums) in sums.iter().enumerate() {
+        add_to(simd, &mut counts[COLUMNS * row..], sums, digit);
+    }
+}
+
+/// Sum and carry of three bits, in every place.
+#[inline(always)]
+fn full_adder<S: Simd>(simd: S, a: S::Words, b: S::Words, c: S::Words) -> (S::Words, S::Words) {
+    let half = simd.xor(a, b);
+    (simd.xor(half, c), simd.or(simd.and(a, b), simd.and(half, c)))
+}
+
+/// As `count_each`, where bits are slow to count: full adders sum up eight words place by place, so that only one word in
+/// eight has its bits counted (Muła, Kurz & Lemire 2018, Faster population counts using AVX2 instructions).
+#[inline(always)]
+fn count_sums<S: Simd>(simd: S, rows: &[Lanes], columns: &[Lanes], lane: usize, digit: usize, counts: &mut [u64]) {
+    let ((row_eights, row_rest), (eights, rest)) = (rows.as_chunks::<8>(), columns.as_chunks::<8>());
+    let zero = simd.splat(0);
+    for row in 0..LANES {
+        let both = |a: &Lanes, b: &Lanes| simd.and(simd.splat(a.0[row]), simd.load(&b.0[lane..]));
+        let (mut ones, mut twos, mut fours, mut eight_times) = (zero, zero, zero, zero);
+        for (a, b) in row_eights.iter().zip(eights) {
+            let (two_a, two_b, two_c, two_d, four_a, four_b, eight);
+            (ones, two_a) = full_adder(simd, both(&a[0], &b[0]), both(&a[1], &b[1]), ones);
+            (ones, two_b) = full_adder(simd, both(&a[2], &b[2]), both(&a[3], &b[3]), ones);
+            (twos, four_a) = full_adder(simd, two_a, two_b, twos);
+            (ones, two_c) = full_adder(simd, both(&a[4], &b[4]), both(&a[5], &b[5]), ones);
+            (ones, two_d) = full_adder(simd, both(&a[6], &b[6]), both(&a[7], &b[7]), ones);
+            (twos, four_b) = full_adder(simd, two_c, two_d, twos);
+            (fours, eight) = full_adder(simd, four_a, four_b, fours);
+            eight_times = simd.add(eight_times, simd.count_ones(eight));
+        }
+        let twice = |x| simd.add(x, x);
+        let mut sums = eight_times;
+        if !eights.is_empty() {
+            sums = simd.add(twice(sums), simd.count_ones(fours));
+            sums = simd.add(twice(sums), simd.count_ones(twos));
+            sums = simd.add(twice(sums), simd.count_ones(ones));
+        }
+        for (a, b) in row_rest.iter().zip(rest) {
+            sums = simd.add(sums, simd.count_ones(both(a, b)));
+        }
+        add_to(simd, &mut counts[COLUMNS * row..], sums, digit);
+    }
+}
+
+/// A measure of how far two error sets agree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// Intersection over union.
+    Jaccard,
+    /// Twice the intersection over the sum of the sizes.
+    Dice,
+    /// Cohen's kappa: agreement beyond that of independent errors.
+    Kappa,
+    /// Share of the samples on which both err.
+    DoubleFault,
+    /// Correlation of the two indicators.
+    Phi,
+    /// Yule's Q: the odds ratio, brought to -1 ... 1.
+    YuleQ,
+    /// Share of the samples on which both err or neither does.
+    Agreement,
+}
+
+impl Measure {
+    /// Each measure and its name.
+    pub const ALL: [(&str, Self); 7] = [
+        ("jaccard", Self::Jaccard),
+        ("dice", Self::Dice),
+        ("kappa", Self::Kappa),
+        ("double-fault", Self::DoubleFault),
+        ("phi", Self::Phi),
+        ("yule-q", Self::YuleQ),
+        ("agreement", Self::Agreement),
+    ];
+}
+
+/// Which pairs go where in the output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// All pairs, and each set with itself: row after row.
+    Square,
+    /// Pairs above the diagonal, row after row.
+    Condensed,
+}
+
+impl Layout {
+    /// Number of entries for `n` sets, if it can be told.
+    #[must_use]
+    pub fn len(self, n: usize) -> Option<usize> {
+        match self {
+            Self::Square => n.checked_mul(n),
+            Self::Condensed => n.checked_mul(n.saturating_sub(1)).map(|twice| twice / 2),
+        }
+    }
+
+    /// Where a row begins.
+    #[inline(always)]
+    fn row(self, row: usize, n: usize) -> usize {
+        match self {
+            Self::Square => row * n,
+            Self::Condensed => row * n - row * (row + 1) / 2,
+        }
+    }
+
+    /// Where the value of a pair is.
+    #[inline(always)]
+    fn entry(self, row: usize, column: usize, n: usize) -> usize {
+        match self {
+            Self::Square => row * n + column,
+            Self::Condensed => self.row(row, n) + column - row - 1,
+        }
+    }
+}
+
+/// An unsigned integer that holds a count.
+pub trait Count: Copy + Send + Sync {
+    /// The count; it fits.
+    fn from_u64(count: u64) -> Self;
+}
+
+impl Count for u32 {
+    #[inline(always)]
+    fn from_u64(count: u64) -> Self {
+        count as Self
+    }
+}
+
+impl Count for u64 {
+    #[inline(always)]
+    fn from_u64(count: u64) -> Self {
+        count
+    }
+}
+
+/// Where the values of a block come from and where they go.
+struct Target<'a, T> {
+    columns: &'a Columns,
+    block: &'a Block,
+    counts: &'a [u64],
+    /// None: the values of pairs of different sets, one behind the other.
+    layout: Option<Layout>,
+    out: &'a mut [T],
+}
+
+impl<T> Target<'_, T> {
+    /// Write the value of each pair, from the sizes of its two sets and of their intersection; returns how many.
+    #[inline(always)]
+    fn fill(self, value: impl Fn(u64, u64, u64) -> T) -> usize {
+        let (n, sizes, Block { rows, columns: all }) = (self.columns.n_sets, &self.columns.sizes, self.block);
+        let above = usize::from(self.layout != Some(Layout::Square));
+        let mut written = 0;
+        for (row, counts) in rows.clone().zip(self.counts.chunks_exact(COLUMNS)) {
+            let (columns, own) = (all.start.max(row + above)..all.end, sizes[row]);
+            if columns.is_empty() {
+                continue;
+            }
+            let counts = &counts[columns.start - all.start..];
+            let start = match self.layout {
+                Some(layout) => layout.entry(row, columns.start, n) - layout.row(rows.start, n),
+                None => written,
+            };
+            let out = &mut self.out[start..][..columns.len()];
+            written += out.len();
+            for ((out, &both), &size) in out.iter_mut().zip(counts).zip(&sizes[columns]) {
+                *out = value(own, size, both);
+            }
+        }
+        written
+    }
+
+    /// As `fill`, from the weight of all samples and the three sizes as real numbers.
+    #[inline(always)]
+    fn fill_real(self, value: impl Fn(f64, f64, f64, f64) -> f64) -> usize
+    where
+        T: Real,
+    {
+        let n = self.columns.total as f64;
+        self.fill(|a, b, both| T::from_f64(value(n, a as f64, b as f64, both as f64)))
+    }
+}
+
+/// Intersections, as they are.
+struct Counts<'a, T>(Target<'a, T>);
+
+impl<T: Count> Kernel for Counts<'_, T> {
+    type Output = usize;
+    #[inline(always)]
+    fn run(self) -> usize {
+        self.0.fill(|_, _, both| T::from_u64(both))
+    }
+}
+
+/// A measure.
+struct Values<'a, T>(Measure, Target<'a, T>);
+
+impl<T: Real> Kernel for Values<'_, T> {
+    type Output = usize;
+    #[inline(always)]
+    fn run(self) -> usize {
+        let Self(measure, target) = self;
+        match measure {
+            Measure::Jaccard => target.fill_real(|_, a, b, both| both / (a + b - both)),
+            Measure::Dice => target.fill_real(|_, a, b, both| 2.0 * both / (a + b)),
+            Measure::Kappa => target.fill_real(|n, a, b, both| 2.0 * (n * both - a * b) / (a * (n - b) + b * (n - a))),
+            Measure::DoubleFault => target.fill_real(|n, _, _, both| both / n),
+            Measure::Phi => {
+                target.fill_real(|n, a, b, both| (n * both - a * b) / ((a * (n - a)) * (b * (n - b))).sqrt())
+            }
+            Measure::YuleQ => target.fill_real(|n, a, b, both| {
+                let (same, different) = ((n - (a + b - both)) * both, (a - both) * (b - both));
+                (same - different) / (same + different)
+            }),
+            Measure::Agreement => target.fill_real(|n, a, b, both| (n - (a + b - 2.0 * both)) / n),
+        }
+    }
+}
+
+/// Write what is above the diagonal below it.
+fn mirror<T: Copy + Send + Sync>(out: &mut [T], n: usize, large: bool, interrupt: &Interrupt) -> Result<()> {
+    let step = ROWS / 4;
+    for start in (ROWS..n).step_by(ROWS) {
+        let (above, rest) = out.split_at_mut(start * n);
+        let rows = ROWS.min(n - start);
+        let cuts = parallel::cuts(rows, step, |row| row * n)?;
+        parallel::fill(&mut rest[..rows * n], &cuts, large, interrupt, |task, out| {
+            let first = start + task * step;
+            for (column, above) in above.chunks_exact(n).enumerate() {
+                for (out, &value) in out.chunks_exact_mut(n).zip(&above[first..]) {
+                    out[column] = value;
+                }
+            }
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+/// Number, mean and sum of squared deviations of some values, and their range.
+#[derive(Clone, Copy, Debug)]
+struct Moments {
+    n: u64,
+    mean: f64,
+    squares: f64,
+    min: f64,
+    max: f64,
+}
+
+impl Moments {
+    const NONE: Self = Self { n: 0, mean: 0.0, squares: 0.0, min: f64::INFINITY, max: f64::NEG_INFINITY };
+
+    /// Moments of two groups of values taken together (Chan, Golub & LeVeque 1979).
+    fn and(self, other: Self) -> Self {
+        if self.n == 0 || other.n == 0 {
+            return if self.n == 0 { other } else { self };
+        }
+        let n = self.n + other.n;
+        let (share, step) = (other.n as f64 / n as f64, other.mean - self.mean);
+        Self {
+            n,
+            mean: self.mean + step * share,
+            squares: self.squares + other.squares + step * step * share * self.n as f64,
+            min: self.min.min(other.min),
+            max: self.max.max(other.max),
+        }
+    }
+}
+
+/// Values that are added up side by side.
+const SUMS: usize = 16;
+
+/// Moments of some numbers.
+struct MomentsOf<'a>(&'a [f64]);
+
+impl Kernel for MomentsOf<'_> {
+    type Output = Moments;
+    #[inline(always)]
+    fn run(self) -> Moments {
+        let (chunks, rest) = self.0.as_chunks::<SUMS>();
+        let (mut sums, mut min, mut max) = ([0.0; SUMS], [f64::INFINITY; SUMS], [f64::NEG_INFINITY; SUMS]);
+        for x in chunks {
+            for i in 0..SUMS {
+                sums[i] += x[i];
+                min[i] = if x[i] < min[i] { x[i] } else { min[i] };
+                max[i] = if x[i] > max[i] { x[i] } else { max[i] };
+            }
+        }
+        for (i, &x) in rest.iter().enumerate() {
+            sums[i] += x;
+            (min[i], max[i]) = (min[i].min(x), max[i].max(x));
+        }
+        let mean = sums.iter().sum::<f64>() / self.0.len().max(1) as f64;
+        let mut squares = [0.0; SUMS];
+        for x in chunks {
+            for i in 0..SUMS {
+                squares[i] += (x[i] - mean) * (x[i] - mean);
+            }
+        }
+        for (i, &x) in rest.iter().enumerate() {
+            squares[i] += (x - mean) * (x - mean);
+        }
+        Moments {
+            n: self.0.len() as u64,
+            mean,
+            squares: squares.iter().sum(),
+            min: min.iter().fold(f64::INFINITY, |a, &b| a.min(b)),
+            max: max.iter().fold(f64::NEG_INFINITY, |a, &b| a.max(b)),
+        }
+    }
+}
+
+/// Move the numbers among some values to the front; returns how many there are.
+fn numbers_first(values: &mut [f64]) -> usize {
+    let mut n = 0;
+    for i in 0..values.len() {
+        if !values[i].is_nan() {
+            values[n] = values[i];
+            n += 1;
+        }
+    }
+    n
+}
+
+/// Summary of a measure over the pairs of different sets.
+#[derive(Clone, Copy, Debug)]
+pub struct Summary {
+    /// Mean; NaN without a pair.
+    pub mean: f64,
+    /// Standard deviation with n - 1; NaN with less than two pairs.
+    pub sd: f64,
+    /// Smallest value; NaN without a pair.
+    pub min: f64,
+    /// Largest value; NaN without a pair.
+    pub max: f64,
+    /// Pairs that have a value.
+    pub defined: u64,
+    /// Pairs that have none: 0 / 0.
+    pub undefined: u64,
+}
+
+impl Columns {
+    /// Bands of sets that are the rows of one task.
+    fn bands(&self) -> Result<Vec<Range<usize>>> {
+        let n = self.n_sets;
+        memory::collect((0..n.div_ceil(ROWS)).map(|i| i * ROWS..n.min((i + 1) * ROWS)), "the list of tasks")
+    }
+
+    /// A value of each pair into `out`.
+    fn matrix<T, F>(&self, layout: Layout, out: &mut [T], interrupt: &Interrupt, fill: F) -> Result<()>
+    where
+        T: Copy + Send + Sync,
+        F: Fn(Target<'_, T>) -> usize + Send + Sync,
+    {
+        let (n, large) = (self.n_sets, self.is_large());
+        let bands = self.bands()?;
+        let cuts = parallel::cuts(n, ROWS, |row| layout.row(row, n))?;
+        parallel::fill(out, &cuts, large, interrupt, |task, out| {
+            let rows = &bands[task];
+            let mut counts = [0; ROWS * COLUMNS];
+            for block in Block::of(rows, n) {
+                self.block(&block, &mut counts, interrupt)?;
+                fill(Target { columns: self, block: &block, counts: &counts, layout: Some(layout), out });
+            }
+            if layout == Layout::Square {
+                for row in 1..rows.len() {
+                    for column in 0..row {
+                        out[row * n + rows.start + column] = out[column * n + rows.start + row];
+                    }
+                }
+            }
+            Ok(())
+        })?;
+        if layout == Layout::Square { mirror(out, n, large, interrupt) } else { Ok(()) }
+    }
+
+    /// Size of the intersection of each pair into `out`; on the diagonal the sizes of the sets.
+    ///
+    /// # Errors
+    /// [`Error::Memory`] or [`Error::Interrupted`].
+    pub fn intersections<T: Count>(&self, layout: Layout, out: &mut [T], interrupt: &Interrupt) -> Result<()> {
+        self.matrix(layout, out, interrupt, |target| dispatch(Counts(target)))
+    }
+
+    /// A measure of each pair into `out`; NaN where it is 0 / 0.
+    ///
+    /// # Errors
+    /// [`Error::Memory`] or [`Error::Interrupted`].
+    pub fn agreement<T: Real>(
+        &self,
+        measure: Measure,
+        layout: Layout,
+        out: &mut [T],
+        interrupt: &Interrupt,
+    ) -> Result<()> {
+        self.matrix(layout, out, interrupt, |target| dispatch(Values(measure, target)))
+    }
+
+    /// Summary of a measure over all pairs, of which no matrix is made.
+    ///
+    /// # Errors
+    /// [`Error::Memory`] or [`Error::Interrupted`].
+    pub fn summary(&self, measure: Measure, interrupt: &Interrupt) -> Result<Summary> {
+        let undefined = self.undefined(measure);
+        let moments = parallel::map(self.bands()?, self.is_large(), interrupt, |rows| {
+            let (mut counts, mut values) = ([0; ROWS * COLUMNS], [0.0; ROWS * COLUMNS]);
+            let mut moments = Moments::NONE;
+            for block in Block::of(&rows, self.n_sets) {
+                self.block(&block, &mut counts, interrupt)?;
+                let target = Target { columns: self, block: &block, counts: &counts, layout: None, out: &mut values };
+                let mut n = dispatch(Values(measure, target));
+                if undefined > 0 {
+                    n = numbers_first(&mut values[..n]);
+                }
+                moments = moments.and(dispatch(MomentsOf(&values[..n])));
+            }
+            Ok(moments)
+        })?;
+        // In the order of the rows, whichever thread was first.
+        let all = moments.into_iter().fold(Moments::NONE, Moments::and);
+        let known = |value: f64| if all.n == 0 { f64::NAN } else { value };
+        let constant = all.min >= all.max; // no rounding of the mean then
+        Ok(Summary {
+            mean: known(if constant { all.min } else { all.mean }),
+            sd: match all.n {
+                0 | 1 => f64::NAN,
+                _ if constant => 0.0,
+                n => (all.squares / (n - 1) as f64).sqrt(),
+            },
+            min: known(all.min),
+            max: known(all.max),
+            defined: all.n,
+            undefined,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::fill_normals;
+    use crate::simd::words_on_every_level;
+
+    /// Flags of `n` samples a set; samples with number 3 modulo 7 are in every set, those with 5 in none.
+    fn flags(n_sets: usize, n: usize) -> Vec<u8> {
+        let mut x = vec![0.0; n_sets * n];
+        fill_normals(1, 2, 3, 0, &mut x);
+        let flag = |(i, &x): (usize, &f64)| u8::from(i % n % 7 == 3 || (i % n % 7 != 5 && x > 0.4));
+        x.iter().enumerate().map(flag).collect()
+    }
+
+    fn columns(flags: &[u8], n: usize, weights: Option<&[u32]>) -> Columns {
+        let never = Interrupt::default();
+        let sets = ErrorSets::new(flags, flags.len().checked_div(n).unwrap_or(2), n, &never).unwrap();
+        sets.columns(weights, &never).unwrap()
+    }
+
+    fn both(flags: &[u8], n: usize, weights: Option<&[u32]>, i: usize, j: usize) -> u64 {
+        let shared = (0..n).filter(|s| flags[i * n + s] & flags[j * n + s] == 1);
+        shared.map(|s| weights.map_or(1, |w| u64::from(w[s]))).sum()
+    }
+
+    fn matrix(columns: &Columns, layout: Layout) -> Vec<u64> {
+        let mut out = vec![u64::MAX; layout.len(columns.n_sets()).unwrap()];
+        columns.intersections(layout, &mut out, &Interrupt::default()).unwrap();
+        out
+    }
+
+    #[test]
+    fn intersections_equal_the_definition() {
+        for (n_sets, n) in [(1, 1), (2, 63), (3, 64), (8, 65), (9, 700), (33, 130), (97, 40), (70, 9000), (2, 0)] {
+            let flags = flags(n_sets, n);
+            let heavy: Vec<u32> = (0..n as u32).map(|s| s * s % 11 * (1 + s % 3 * 99_999_999)).collect();
+            for weights in [None, Some(&heavy[..])] {
+                let columns = columns(&flags, n, weights);
+                let (square, condensed) = (matrix(&columns, Layout::Square), matrix(&columns, Layout::Condensed));
+                let mut pairs = condensed.iter();
+                for i in 0..n_sets {
+                    for j in 0..n_sets {
+                        let want = both(&flags, n, weights, i, j);
+                        assert_eq!(square[i * n_sets + j], want, "{n_sets} {n} {i} {j}");
+                        if i < j {
+                            assert_eq!(pairs.next(), Some(&want));
+                        }
+                    }
+                    assert_eq!(columns.sizes[i], square[i * (n_sets + 1)]);
+                }
+                assert_eq!(pairs.next(), None);
+            }
+        }
+    }
+
+    #[test]
+    fn only_samples_that_differ_are_compared() {
+        let columns = columns(&flags(9, 700), 700, None);
+        assert_eq!((columns.words, columns.always, columns.total), (500usize.div_ceil(64), 100, 700));
+        let same = [[1, 0, 1]; 5].concat();
+        let columns = self::columns(&same, 3, Some(&[5, 7, u32::MAX]));
+        assert_eq!((columns.words, columns.always), (0, 5 + u64::from(u32::MAX)));
+        assert_eq!(matrix(&columns, Layout::Condensed), [columns.always; 10]);
+    }
+
+    #[test]
+    fn packed_bytes_are_the_same_sets() {
+        let never = Interrupt::default();
+        for n in [1, 7, 8, 63, 64, 65, 201] {
+            let flags = flags(9, n);
+            let bytes: Vec<u8> = flags
+                .chunks(n)
+                .flat_map(|row| row.chunks(8))
+                .map(|eight| eight.iter().enumerate().fold(0, |byte, (i, bit)| byte | bit << (7 - i)))
+                .collect();
+            let (a, b) = (ErrorSets::new(&flags, 9, n, &never), ErrorSets::from_packed(&bytes, 9, n, &never));
+            assert_eq!(a.unwrap().bits, b.unwrap().bits);
+        }
+        let error = ErrorSets::from_packed(&[0, 0, 0, 1], 2, 15, &never).unwrap_err();
+        assert!(error.to_string().starts_with("error_sets[1, 1] has bits set behind sample 15"));
+    }
+
+    #[test]
+    fn samples_are_counted() {
+        let never = Interrupt::default();
+        for (n_sets, n) in [(9, 700), (300, 65), (1, 1), (0, 5), (4, 0)] {
+            let flags = flags(n_sets, n);
+            let counts = ErrorSets::new(&flags, n_sets, n, &never).unwrap().sample_counts(&never).unwrap();
+            assert_eq!(counts.len(), n);
+            for (s, &count) in counts.iter().enumerate() {
+                assert_eq!(count, (0..n_sets).map(|i| u32::from(flags[i * n + s])).sum::<u32>());
+            }
+        }
+    }
+
+    #[test]
+    fn kept_bits_move_together() {
+        for mask in [0, 1, u64::MAX, 1 << 63, 0x8000_0000_0000_0001, 0x0f0f_3333_5555_1234] {
+            let word = 0x1234_5678_9abc_def1_u64.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let squeezes = [Squeeze::new(mask), Squeeze::new(!mask)];
+            let mut out = [Lanes::default(); 1];
+            SqueezePanel { panel: &[Lanes([word; 8]); 2], squeezes: &squeezes, out: &mut out }.run();
+            let order = (0..64).filter(|i| mask >> i & 1 == 1).chain((0..64).filter(|i| mask >> i & 1 == 0));
+            let want = order.enumerate().fold(0, |bits, (to, from)| bits | (word >> from & 1) << to);
+            assert_eq!(out[0].0, [want; 8]);
+        }
+    }
+
+    #[derive(Clone)]
+    struct Counted(Vec<Lanes>, Range<usize>);
+    impl WordKernel for Counted {
+        type Output = Vec<u64>;
+        #[inline(always)]
+        fn run<S: Simd>(self, simd: S) -> Vec<u64> {
+            let mut counts = vec![0; ROWS * COLUMNS];
+            let (words, width) = (self.1, self.0.len() / 2);
+            let [rows, columns] = [&self.0; 2];
+            Intersections { rows, columns, width, words, digit: 2, triangle: false, counts: &mut counts }.run(simd);
+            counts
+        }
+    }
+
+    #[test]
+    fn every_path_gives_the_same_bits() {
+        for words in [1, 7, 8, 12, 31] {
+            let panels = ErrorSets::new(&flags(16, 64 * words), 16, 64 * words, &Interrupt::default()).unwrap().bits;
+            for range in [0..words, words / 2..words] {
+                let kernel = Counted(panels.clone(), range.clone());
+                for counts in words_on_every_level(&kernel) {
+                    for i in 0..16 {
+                        for j in 0..16 {
+                            let lane = |i: usize, w: usize| panels[i / 8 * words + w].0[i % 8];
+                            let want: u32 = range.clone().map(|w| (lane(i, w) & lane(j, w)).count_ones()).sum();
+                            assert_eq!(counts[COLUMNS * i + j], u64::from(4 * want));
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn measures_of_a_known_pair() {
+        let columns = columns(&[1, 1, 1, 0, 0, 0, 0, 0, 1, 0, 1, 1, 0, 0, 0, 0], 8, None); // 2 of 3 and 3 of 8
+        let want = [2.0 / 4.0, 4.0 / 6.0, (8.0 * 2.0 - 9.0) / 15.0, 2.0 / 8.0, 7.0 / 15.0, 7.0 / 9.0, 6.0 / 8.0];
+        for ((name, measure), want) in Measure::ALL.into_iter().zip(want) {
+            let mut out = [0.0f64; 1];
+            columns.agreement(measure, Layout::Condensed, &mut out, &Interrupt::default()).unwrap();
+            assert!((out[0] - want).abs() < 1e-15, "{name} {out:?}");
+        }
+    }
+
+    #[test]
+    fn pairs_without_a_value_are_counted() {
+        // two empty sets, one full, two others
+        let flags = [[0, 0, 0], [1, 1, 1], [0, 0, 0], [1, 0, 0], [0, 1, 1]].concat();
+        for (columns, n_sets) in [(columns(&flags, 3, None), 5usize), (columns(&[], 0, None), 2)] {
+            for (name, measure) in Measure::ALL {
+                let mut out = vec![0.0; n_sets * (n_sets - 1) / 2];
+                columns.agreement(measure, Layout::Condensed, &mut out, &Interrupt::default()).unwrap();
+                let nan = out.iter().filter(|x: &&f64| x.is_nan()).count() as u64;
+                let summary = columns.summary(measure, &Interrupt::default()).unwrap();
+                assert_eq!((columns.undefined(measure), summary.undefined), (nan, nan), "{name}");
+                assert_eq!(summary.defined, out.len() as u64 - nan);
+            }
+        }
+    }
+
+    #[test]
+    fn the_summary_is_that_of_the_matrix() {
+        for (n_sets, n) in [(2, 10), (3, 300), (64, 100), (131, 70)] {
+            let columns = columns(&flags(n_sets, n), n, None);
+            for (name, measure) in Measure::ALL {
+                let mut values = vec![0.0; n_sets * (n_sets - 1) / 2];
+                columns.agreement(measure, Layout::Condensed, &mut values, &Interrupt::default()).unwrap();
+                let summary = columns.summary(measure, &Interrupt::default()).unwrap();
+                let mean = values.iter().sum::<f64>() / values.len() as f64;
+                let squares = values.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>();
+                let sd = (squares / (values.len() as f64 - 1.0)).sqrt();
+                let lost = f64::EPSILON * values.len() as f64; // by the plain sums of this test
+                assert!((summary.mean - mean).abs() <= lost, "{name}");
+                assert!((summary.sd - sd).abs() <= lost || (summary.sd.is_nan() && values.len() == 1), "{name}");
+                let range = values.iter().fold((f64::MAX, f64::MIN), |(a, b), &x| (a.min(x), b.max(x)));
+                assert_eq!((summary.min.to_bits(), summary.max.to_bits()), (range.0.to_bits(), range.1.to_bits()));
+            }
+        }
+    }
+
+    #[test]
+    fn sets_that_are_all_alike_do_not_vary() {
+        let columns = columns(&[[1, 1, 0], [1, 0, 1], [0, 1, 1]].concat(), 3, None);
+        let summary = columns.summary(Measure::Jaccard, &Interrupt::default()).unwrap();
+        let third: f64 = 1.0 / 3.0;
+        assert_eq!((summary.mean.to_bits(), summary.sd.to_bits()), (third.to_bits(), 0));
+    }
+
+    #[test]
+    fn bad_values_are_named() {
+        let never = Interrupt::default();
+        let message = |error: Result<ErrorSets>| error.unwrap_err().to_string();
+        assert!(message(ErrorSets::new(&[0u8, 1, 1, 2], 2, 2, &never)).starts_with("error_sets[1, 1] is 2: pass 1"));
+        assert!(message(ErrorSets::new(&[0, -1i64], 1, 2, &never)).starts_with("error_sets[0, 1] is -1"));
+        assert!(message(ErrorSets::new(&[0.5f32], 1, 1, &never)).starts_with("error_sets[0, 0] is 0.5"));
+        assert_eq!(
+            message(ErrorSets::new(&[1.0, f64::NAN], 2, 1, &never)),
+            "error_sets[1, 0] is NaN: drop or impute it first"
+        );
+        let sets = ErrorSets::new(&[1u64, 0], 1, 2, &never).unwrap();
+        let error = sets.columns(Some(&[1]), &never).unwrap_err();
+        assert_eq!(error.to_string(), "sample_weight must have one entry a sample, 2; got 1");
+    }
+
+    #[test]
+    fn work_can_be_interrupted() {
+        let (columns, stop) = (columns(&flags(9, 700), 700, None), Interrupt::default());
+        stop.raise();
+        let stopped = Some(Error::Interrupted);
+        assert_eq!(columns.intersections(Layout::Square, &mut [0u32; 81], &stop).err(), stopped);
+        assert_eq!(columns.summary(Measure::Kappa, &stop).err(), stopped);
+        assert_eq!(ErrorSets::new(&[0u8; 9], 3, 3, &stop).err(), stopped);
+    }
+}
