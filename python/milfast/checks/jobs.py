@@ -105,7 +105,7 @@ def combine(pairs: Iterable[tuple[dict[str, Any], dict[str, Any]]], *, level: fl
                 "kept other figures: run the checks again into a new file"
             )
         # what the results of one model and setting have in common, whatever was asked for in the same call
-        common = {name: given[name] for name in SETTING} | {"seed": given["seed"] if given["looks"] > 1 else None}
+        common = {name: given.get(name) for name in SETTING} | {"seed": given["seed"] if given["looks"] > 1 else None}
         own = given["spelling"] == "own"
         common |= given["recipe"] if own else {name: given["recipe"][name] for name in ("n_features", "direction")}
         runs += [(json.dumps(common, sort_keys=True), given["looks"], Run.from_dict(run)) for run in gave["runs"]]
