@@ -20,8 +20,9 @@ import pytest
 
 import milfast as mf
 import milfast.study
-from milfast import cli, models
+from milfast import cli
 from milfast.checks import runner
+from milfast.report import models, terminal, verdicts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -260,7 +261,7 @@ def test_what_a_model_prints_and_is_called_does_not_get_into_the_output(
 def test_a_narrow_terminal_loses_the_least_needed_columns_and_no_figure(
     rules: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cli, "WIDE", 80)
+    monkeypatch.setattr(terminal, "WIDE", 80)
     cli.main(["check", "rules_for_cli:NoPoison", *SMALL])
     table, line, _ = capsys.readouterr().out.partition("left out for the width: ")
     assert line
@@ -550,7 +551,7 @@ def test_verdicts_that_do_not_stand_among_all_are_named(rules: Path, capsys: pyt
 def test_long_tables_explain_the_first_thirty_and_say_how_many_are_left(
     rules: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cli, "EXPLAINED", 1)
+    monkeypatch.setattr(verdicts, "EXPLAINED", 1)
     cli.main(["check", "rules_for_cli:NoPoison", *QUICK, "--checks", "paper", "--runs", "1"])
     shown = capsys.readouterr().out
     assert "... and 2 more: --format json has the reason of every verdict" in shown

@@ -7,7 +7,6 @@ import itertools
 import math
 import os
 import re
-import shutil
 import signal
 import sys
 import threading
@@ -16,58 +15,24 @@ import warnings
 from contextlib import contextmanager, redirect_stdout
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 import milfast
 from milfast import csv_files, models
 from milfast.checks import SPELLINGS, catalogue
 from milfast.checks.codes import VERDICTS
-from milfast.checks.verdict import ALLOWED, ENOUGH_RUNS
 from milfast.report import table
+from milfast.report.terminal import console, progress, show
+from milfast.report.verdicts import show_checks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Container, Iterator, Sequence
-
-    from rich.console import Console
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from milfast.checks import CheckResult
     from milfast.study import Record
 
-#: Characters of a line where the output is no terminal.
-WIDE = 150
-
-#: What the columns of a table of verdicts mean, line by line; only what is shown is explained.
-LEGEND = (
-    (
-        ("fresh_auc", "fresh: new bags of the training distribution"),
-        ("test_auc", "shifted: bags whose bait was moved"),
-        ("fresh_auc", "brackets: {brackets}"),
-    ),
-    (
-        ("oracle_auc", "oracle: AUC of the true rule, the ceiling, on the shifted bags"),
-        ("size_auc", "size only: AUC of the number of instances alone, on the shifted bags"),
-    ),
-    (
-        ("worst_auc", "worst sort: AUC against the negative shifted bags that are told worst"),
-        ("broken", "law broken: share of bags, of the worst sort"),
-    ),
-    (("verdict", "verdict: not-learned unless fresh lies above 0.5; then {verdict}"),),
-    (
-        (
-            "paper_verdict",
-            "paper's rule: fail when the training AUC is above 0.5 and the shifted AUC below (Raff & Holt 2023)",
-        ),
-    ),
-)
-
-#: Flags that are said in words below a table.
-SAID_BELOW = ("one-fit", "few-runs")
-
 #: Runs of each check, unless the command says otherwise.
 RUNS = 5
-
-#: Verdicts that are explained below a table, at most.
-EXPLAINED = 30
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -387,7 +352,7 @@ def _check(options: argparse.Namespace) -> int:
     failed = False
     if options.out is None:
         # what a model prints must not get into the output
-        with _progress("checking", len(jobs)) as advance, redirect_stdout(sys.stderr):
+        with progress("checking", len(jobs)) as advance, redirect_stdout(sys.stderr):
             results = runner.results(
                 jobs,
                 level=options.level,
@@ -408,119 +373,11 @@ def _check(options: argparse.Namespace) -> int:
                 return check_jobs.combine(pairs, level=options.level)
 
             results = sequential.until_decided(jobs, perform, combined)
-    _show_checks(results, options.level, options.format)
+    show_checks(results, options.level, options.format)
     if failed:
         return 2
     passed = all(result.verdict == "pass" or result.outside_claim for result in results)
     return 0 if passed or options.exit_zero else 1
-
-
-def _show_checks(results: Sequence[CheckResult], level: float, form: table.Format) -> None:
-    rows = [result.to_dict() for result in results]
-    if form == "table":
-        for row in rows:
-            row["flags"] = " ".join(flag for flag in row["flags"].split() if flag not in SAID_BELOW)
-    shown = _show(rows, table.CHECK_COLUMNS, form)
-    if form == "table" and results:
-        _explain(results, level, {column.key for column in shown})
-
-
-def _explain(results: Sequence[CheckResult], level: float, shown: Container[str]) -> None:
-    """Say below a table of verdicts what its columns mean, and what is behind every verdict but a plain pass."""
-    from milfast.checks.together import stands
-
-    _say(_counted(results))
-    # the same model may have been fitted to several numbers of bags, where studies were merged
-    sizes: dict[int, dict[str, None]] = {}
-    for result in results:
-        sizes.setdefault(result.n_train, {})[result.model] = None
-    _say("training bags: " + ", ".join(f"{n:,} ({', '.join(fitted)})" for n, fitted in sizes.items()) + ".")
-    said = {"brackets": _brackets(results, level), "verdict": _rule(results, shown)}
-    for line in LEGEND:
-        parts = [text.format_map(said) for key, text in line if key in shown]
-        if parts:
-            _say("; ".join(parts) + ".")
-    noted = [result for result in results if result.verdict != "pass" or "presence-failed" in result.flags]
-    for result in noted[:EXPLAINED]:
-        reason = result.reason.removesuffix(f"; {result.caveat}") if result.caveat else result.reason
-        _say(f"{result.code} {result.verdict}: {result.model} on {result.check} ({result.recipe}): {reason}")
-    if len(noted) > EXPLAINED:
-        _say(f"... and {len(noted) - EXPLAINED} more: --format json has the reason of every verdict")
-    _say_caveat(results)
-    alone = [f"{r.model} on {r.check} ({r.recipe})" for r in results if not stands(r)]
-    if alone:
-        _say(f"certain by themselves, but not among all {len(results)} of this table (Holm): {', '.join(alone)}")
-    if noted:
-        _say("docs/checks.md has a paragraph for every code and flag")
-
-
-def _say(text: str) -> None:
-    _console(sys.stdout).print(text, style="dim", highlight=False, markup=False)
-
-
-def _counted(results: Sequence[CheckResult]) -> str:
-    parts = []
-    for verdict in VERDICTS:
-        having = [result for result in results if result.verdict == verdict]
-        outside = sum(result.outside_claim for result in having) if verdict != "pass" else 0
-        if having:
-            parts.append(f"{len(having)} {verdict}" + (f" ({outside} outside the model's claim)" if outside else ""))
-    return f"{len(results)} verdict{'' if len(results) == 1 else 's'}: {', '.join(parts)}"
-
-
-def _brackets(results: Sequence[CheckResult], level: float) -> str:
-    """The true level of the intervals, which are wider where verdicts are looked at several times, and their runs."""
-    kinds = []
-    for looks in sorted({result.looks for result in results}):
-        if looks == 1:
-            kinds.append(f"{100 * level:g} % intervals")
-            continue
-        error = 100 * (1 - level) / looks
-        places = max(1, math.ceil(-math.log10(error)))
-        kinds.append(
-            f"{100 - error:.{places}f} % intervals (looked at up to {looks} times, "
-            f"so that verdicts keep {100 * level:g} %)"
-        )
-    counts = {result.n_runs for result in results}
-    if counts == {1}:
-        return " or ".join(kinds) + ", which hold for one fit"
-    runs = f"{min(counts)} to {max(counts)}" if len(counts) > 1 else f"{min(counts)}"
-    return " or ".join(kinds) + f" over {runs} runs"
-
-
-def _rule(results: Sequence[CheckResult], shown: Container[str]) -> str:
-    """How the figures of a row make its verdict."""
-    rules = []
-    shifted = [result for result in results if result.test_auc is not None]
-    if shifted:
-        bars = {result.check: catalogue.about(result.check, result.recipe).bar for result in shifted}
-        others = ", ".join(f"{bar:g} for {check}" for check, bar in bars.items() if bar != 0.5)
-        usual = "0.5" if 0.5 in bars.values() else ""
-        bar = f"{usual} ({others})" if usual and others else usual or others
-        worst = "worst sort" if "worst_auc" in shown else "the worst sort of negative bags"
-        if any(result.worst_auc is not None for result in shifted):
-            rules.append(f"pass or fail as shifted and {worst} lie above or below {bar}")
-        else:
-            rules.append(f"pass or fail as shifted lies above or below {bar}")
-    if len(shifted) < len(results):
-        rules.append(f"pass or fail as law broken lies below or above {ALLOWED:g}")
-    return ", or ".join(rules)
-
-
-def _say_caveat(results: Sequence[CheckResult]) -> None:
-    """What too few runs leave open: once, although every reason ends with it."""
-    caveats = {result.caveat for result in results}
-    if len(caveats) == 1:
-        [caveat] = caveats
-        if caveat:
-            _say(f"all this is {caveat}")
-        return
-    few = sorted({result.n_runs for result in results if result.caveat})
-    counts = " or ".join(filter(None, (", ".join(map(str, few[:-1])), str(few[-1]))))
-    _say(
-        f"{'some of this' if '' in caveats else 'all this'} is from {counts} run{'' if few == [1] else 's'}, "
-        f"and it takes {ENOUGH_RUNS} to speak of the model rather than of fits"
-    )
 
 
 def _evaluate(options: argparse.Namespace) -> int:
@@ -538,7 +395,7 @@ def _evaluate(options: argparse.Namespace) -> int:
     failed = False
     if options.out is None:
         results = []
-        with _progress("evaluating", len(chosen) * len(options.data) * options.folds * options.repeats) as advance:
+        with progress("evaluating", len(chosen) * len(options.data) * options.folds * options.repeats) as advance:
             for data in options.data:
                 with redirect_stdout(sys.stderr):
                     results += evaluation.evaluate_all(
@@ -553,9 +410,9 @@ def _evaluate(options: argparse.Namespace) -> int:
             records = through(evaluation.FUNCTION, [evaluation.describe(job) for job in jobs])
         failed = any(record.state == "failed" for record in records)
         results = evaluation.combine((r.spec, r.result) for r in records if r.result is not None)
-    _show([result.to_dict() for result in results], table.EVALUATION_COLUMNS, options.format)
+    show([result.to_dict() for result in results], table.EVALUATION_COLUMNS, options.format)
     if options.format == "table":
-        _console(sys.stdout).print(
+        console(sys.stdout).print(
             f"brackets: {100 * options.level:g} % corrected resampled t interval (Nadeau & Bengio 2003)",
             style="dim",
             highlight=False,
@@ -584,7 +441,7 @@ def _study(options: argparse.Namespace) -> Iterator[Callable[[str, list[dict[str
             missing = sum(record.state != "done" for record in study.records(ids))
             if missing < len(ids):
                 print(f"milfast: {len(ids) - missing} of {len(ids)} jobs are done already", file=sys.stderr)
-            with _progress("running", missing) as advance, redirect_stdout(sys.stderr):
+            with progress("running", missing) as advance, redirect_stdout(sys.stderr):
                 study.run(
                     ids,
                     n_jobs=options.jobs,
@@ -643,10 +500,10 @@ def _show_study(options: argparse.Namespace) -> int:
         _report_unfinished(records)
     results = [result for result in kept if isinstance(result, CheckResult)]
     if results:
-        _show_checks(results, options.level, options.format)
+        show_checks(results, options.level, options.format)
     rows = [result.to_dict() for result in kept if not isinstance(result, CheckResult)]
     if rows:
-        _show(rows, table.EVALUATION_COLUMNS, options.format)
+        show(rows, table.EVALUATION_COLUMNS, options.format)
     if not kept:
         print("milfast: no result to show", file=sys.stderr)
     return 0
@@ -713,7 +570,7 @@ def _auc(options: argparse.Namespace) -> int:
         row["partial_auc"] = partial_auc
         columns.append(table.Column(f"up to FPR {options.max_fpr:g} (McClish)", "partial_auc"))
     columns += [table.Column("positives", "n_pos"), table.Column("negatives", "n_neg")]
-    _show([row], columns, options.format)
+    show([row], columns, options.format)
     return 0 if bounds["estimate"] is not None else 1
 
 
@@ -749,12 +606,12 @@ def _audit(options: argparse.Namespace) -> int:
         for row, result in zip(shown, results, strict=True):
             auc = "-" if result.auc is None else f"{result.auc:.{max(3, result.decimals - 1)}f}"
             row |= {"auc": auc, "auc_low": result.at_least or "-", "auc_high": result.at_most or "-"}
-    _show(shown, columns, options.format)
+    show(shown, columns, options.format)
     if options.format == "table":
         for result in results:
             if result.verdict != "possible":
                 name = f"{result.name}, {result.prefix}" if result.prefix else result.name
-                _console(sys.stdout).print(f"{name}: {result.reason}", style="dim", highlight=False, markup=False)
+                console(sys.stdout).print(f"{name}: {result.reason}", style="dim", highlight=False, markup=False)
     return 1 if any(result.verdict == "impossible" for result in results) else 0
 
 
@@ -796,7 +653,7 @@ def _ls(options: argparse.Namespace) -> int:
             }
             for e in models.registry.entries.values()
         ]
-    _show(rows, [table.Column(key, key) for key in rows[0]], options.format)
+    show(rows, [table.Column(key, key) for key in rows[0]], options.format)
     return 0
 
 
@@ -823,75 +680,3 @@ def _models(given: Sequence[str]) -> list[Any]:
     if not chosen:
         raise ValueError("none of the models can run here")
     return list(dict.fromkeys(chosen))
-
-
-# ---------------------------------------------------------------- output
-
-
-def _console(stream: TextIO) -> Console:
-    from rich.console import Console
-
-    # COLUMNS counts also where the output is no terminal
-    width = None if stream.isatty() else shutil.get_terminal_size((WIDE, 0)).columns
-    return Console(file=stream, width=width, soft_wrap=False)
-
-
-def _show(
-    rows: Sequence[dict[str, Any]], columns: Sequence[table.Column], form: table.Format
-) -> Sequence[table.Column]:
-    """Print rows, and return the columns that were shown."""
-    columns = table.telling(rows, columns)
-    if form == "table" and not rows:
-        print("nothing to show")
-    elif form == "table":
-        console = _console(sys.stdout)
-        fitting = table.fitting(rows, columns, console.width)
-        with console.capture() as captured:
-            console.print(table.rich_table(rows, fitting))
-        print("\n".join(line.rstrip() for line in captured.get().strip("\n").splitlines()))
-        left_out = [column.title for column in columns if column not in fitting]
-        if left_out:
-            _say(f"left out for the width: {', '.join(left_out)}; --format markdown has every column")
-        return fitting
-    elif form == "markdown":
-        print(table.markdown(rows, columns))
-    elif form == "latex":
-        print(table.latex(rows, columns))
-    elif form == "csv":
-        print(table.as_csv(rows))
-    else:
-        print(table.as_json(rows))
-    return columns
-
-
-@contextmanager
-def _progress(what: str, total: int) -> Iterator[Callable[..., None]]:
-    """A bar with the time left on standard error, where that is a terminal; its total may be corrected on the way."""
-    from rich.markup import escape
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        console=_console(sys.stderr),
-        transient=True,
-        disable=not sys.stderr.isatty(),
-    )
-    with bar:
-        task = bar.add_task(what, total=total)
-
-        def advance(text: str, total: int | None = None) -> None:
-            bar.update(task, advance=1, total=total, description=escape(f"{what}: {text}"))
-
-        yield advance
