@@ -20,9 +20,9 @@ import pytest
 
 import milfast as mf
 import milfast.study
-from milfast import cli
+from milfast import cli, models
 from milfast.checks import runner
-from milfast.report import models, terminal, verdicts
+from milfast.report import terminal, verdicts
 
 if TYPE_CHECKING:
     from pathlib import Path
