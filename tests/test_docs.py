@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import json
 import pkgutil
 import re
 import types
@@ -14,7 +15,7 @@ from conftest import ROOT
 
 import milfast
 from milfast import _core
-from milfast.checks import catalogue, codes
+from milfast.checks import CheckResult, catalogue, codes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -113,3 +114,21 @@ def test_links_within_a_page_lead_somewhere(path: Path) -> None:
     headings = re.findall(r"^#+ (.+)$", text, flags=re.MULTILINE)
     anchors = {re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
     assert set(re.findall(r"\]\(#([^)]+)\)", text)) <= anchors
+
+
+def test_the_table_of_the_readme_is_the_recorded_result() -> None:
+    rows = json.loads((ROOT / "docs" / "results" / "check-paper-fast.json").read_text(encoding="utf-8"))
+    recorded = {(r["model"], r["check"]): [f"{r['train_auc']:.3f}", r["verdict"]] for r in rows}
+    lines = re.findall(
+        r"^\| (NSK|mi-SVM|mi-Net|MI-Net) \|(.*)\|$", (ROOT / "README.md").read_text(encoding="utf-8"), re.M
+    )
+    cells = {(model, (row := [c.strip(" *") for c in line.split("|")])[0]): [row[1], row[-1]] for model, line in lines}
+    assert cells == recorded
+    assert set(rows[0]) == set(CheckResult.__annotations__) - {"runs", "settled"} | {
+        *(
+            f"{name}_{side}"
+            for name in ("train_auc", "fresh_auc", "test_auc", "worst_auc", "broken")
+            for side in ("low", "high")
+        ),
+        "verdict_code",
+    }
