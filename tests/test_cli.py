@@ -297,6 +297,15 @@ def test_columns_go_in_order_and_are_named_and_the_legend_goes_with_them(
     assert len(set(lost)) > 3
 
 
+def test_flags_are_shown_by_number_and_named_below(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["check", "rules_for_cli:NoPoison", *SMALL, "--checks", "presence", "--exit-zero"]
+    assert cli.main(command) == 0
+    shown = capsys.readouterr().out
+    [row] = [line for line in shown.splitlines() if line.strip().startswith("NoPoison")]
+    assert row.split()[-2:] == ["110", "111"]
+    assert "flags: 110 degraded, 111 below-oracle." in shown
+
+
 def test_flags_that_are_said_in_words_are_no_column(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["check", "rules_for_cli:Oracle", *SMALL[:2], "--test", "4000", "--jobs", "1", "--recipe", "strict"]
     for runs, words in (("1", "all this is conditional on this fit"), ("2", "all this is from 2 runs")):
@@ -335,15 +344,17 @@ def test_sigterm_ends_the_workers_too(rules: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes break differently there")
+@pytest.mark.parametrize("reader", ["true", "head -n 1"])
 @pytest.mark.parametrize("form", ["table", "json"])
-def test_a_reader_that_leaves_does_not_turn_a_failure_into_a_success(rules: Path, form: str) -> None:
+def test_a_reader_that_leaves_does_not_turn_a_failure_into_a_success(rules: Path, form: str, reader: str) -> None:
     command = f"{sys.executable} -m milfast check rules_for_cli:NoPoison {' '.join(SMALL)} --format {form}"
     done = subprocess.run(
-        ["bash", "-c", f"set -o pipefail; {command} | true"], capture_output=True, text=True, check=False
+        ["bash", "-c", f"set -o pipefail; {command} | {reader}"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     assert "Exception ignored" not in done.stderr
+    assert "error" not in done.stderr
 
 
 def test_traceback_lets_the_error_through(rules: Path) -> None:

@@ -72,6 +72,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except SystemExit as stop:
+        if isinstance(stop.__context__, BrokenPipeError):  # rich's way to end, with standard output shut already
+            return 1
         # a model's file that ends the program when it is imported must not look like a check that went well
         if options.traceback:
             traceback.print_exc()

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from milfast.checks import catalogue
-from milfast.checks.codes import VERDICTS
+from milfast.checks.codes import FLAGS, VERDICTS
 from milfast.checks.together import stands
 from milfast.checks.verdict import ALLOWED, ENOUGH_RUNS
 from milfast.report import table
@@ -32,6 +32,7 @@ LEGEND = (
         ("worst_auc", "worst sort: AUC against the negative shifted bags that are told worst"),
         ("broken", "law broken: share of bags, of the worst sort"),
     ),
+    (("flags", "flags: {flags}"),),
     (("verdict", "verdict: not-learned unless fresh lies above 0.5; then {verdict}"),),
     (
         (
@@ -61,7 +62,8 @@ def show_checks(results: Sequence[CheckResult], level: float, form: table.Format
     rows = [result.to_dict() for result in results]
     if form == "table":
         for row in rows:
-            row["flags"] = " ".join(flag for flag in row["flags"].split() if flag not in SAID_BELOW)
+            said = [flag for flag in row["flags"].split() if flag not in SAID_BELOW]
+            row["flags"] = " ".join(FLAGS[flag].removeprefix("MIL") for flag in said)
     shown = show(rows, table.CHECK_COLUMNS, form)
     if form == "table" and results:
         _explain(results, level, {column.key for column in shown})
@@ -75,7 +77,9 @@ def _explain(results: Sequence[CheckResult], level: float, shown: Container[str]
     for result in results:
         sizes.setdefault(result.n_train, {})[result.model] = None
     say("training bags: " + ", ".join(f"{n:,} ({', '.join(fitted)})" for n, fitted in sizes.items()) + ".")
-    said = {"brackets": _brackets(results, level), "verdict": _rule(results, shown)}
+    raised = sorted({(FLAGS[f], f) for r in results for f in r.flags if f not in SAID_BELOW})
+    flags = ", ".join(f"{code.removeprefix('MIL')} {flag}" for code, flag in raised)
+    said = {"flags": flags, "brackets": _brackets(results, level), "verdict": _rule(results, shown)}
     for line in LEGEND:
         parts = [text.format_map(said) for key, text in line if key in shown]
         if parts:
