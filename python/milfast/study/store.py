@@ -252,8 +252,14 @@ class Store:
         ----------
         ids : iterable of str
         """
-        with self._transaction():
-            self._connection.executemany("UPDATE jobs SET state = 'running' WHERE id = ?", [(i,) for i in ids])
+        with self._turn:
+            # results have to survive a power cut, but not this: a job that was under way is done again anyway
+            self._connection.execute("PRAGMA synchronous = NORMAL")
+            try:
+                with self._transaction():
+                    self._connection.executemany("UPDATE jobs SET state = 'running' WHERE id = ?", [(i,) for i in ids])
+            finally:
+                self._connection.execute("PRAGMA synchronous = FULL")
 
     def finish(
         self,
