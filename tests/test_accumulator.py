@@ -237,3 +237,29 @@ def test_a_state_that_contradicts_itself_is_refused(change: dict[str, Any]) -> N
     state = filled([(np.array([1.0]), np.array([1]))]).to_dict()
     with pytest.raises(ValueError):
         mf.AUCAccumulator.from_dict(state | change)
+
+
+def test_shards_are_counted_on_a_cluster_and_put_together() -> None:
+    distributed = pytest.importorskip("distributed")
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 2, 4000)
+    scores = rng.standard_normal(4000) + labels
+
+    def count(part: int) -> mf.AUCAccumulator:
+        shard = mf.AUCAccumulator()
+        shard.update(scores[part::4], labels[part::4])
+        return shard
+
+    total = mf.AUCAccumulator()
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        for _, shard in distributed.as_completed(client.map(count, range(4)), with_results=True):
+            total.merge(shard)
+    result = total.result()
+    assert result.low <= mf.auc(scores, labels) <= result.high
+    assert result.high - result.low < 0.001
+    at_once = mf.AUCAccumulator()
+    at_once.update(scores, labels)
+    assert at_once.result() == result
