@@ -665,3 +665,10 @@ def test_a_program_that_ends_while_a_model_is_made_is_an_error() -> None:
 
     with pytest.raises(RuntimeError, match="the model ended the program"):
         mf.check_model(Ends, checks="presence")
+
+
+def test_a_dot_where_a_colon_belongs_is_pointed_out() -> None:
+    with pytest.raises(
+        ValueError, match=r"there is no model 'mine.models.Mean': one of your own is named mine.models:Mean"
+    ):
+        mf.check_model("mine.models.Mean")
