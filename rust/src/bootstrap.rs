@@ -13,7 +13,7 @@ use crate::scores::Score;
 use crate::sort;
 
 const WHAT: &str = "the scores in order";
-/// Purposes of the random numbers: plain, of positives, of negatives. Each takes two.
+/// Purposes of the random numbers: plain, of positives, of negatives.
 const PURPOSES: [u32; 3] = [0x0A0C_0000, 0x0A0C_0002, 0x0A0C_0004];
 /// Draws made at once.
 const DRAWS: usize = 16 * TILE;
@@ -73,7 +73,14 @@ impl Model {
         let mut sum = 0; // of not more than 2^32 members
         for (numbers, sums) in self.neg.chunks(STEP).zip(sums[1..].chunks_mut(STEP)) {
             interrupt.check()?;
-            for (&number, total) in numbers.iter().zip(sums) {
+            // four at a time: the sum of one waits for that of the one before, and the rest does not
+            let ((numbers, last), (totals, last_totals)) = (numbers.as_chunks::<4>(), sums.as_chunks_mut::<4>());
+            for (numbers, totals) in numbers.iter().zip(totals) {
+                let [a, b, c, d] = numbers.map(|number| u32::from(neg[number as usize]));
+                *totals = [sum + a, sum + (a + b), sum + (a + b + c), sum + ((a + b) + (c + d))];
+                sum = totals[3];
+            }
+            for (&number, total) in last.iter().zip(last_totals) {
                 sum += u32::from(neg[number as usize]);
                 *total = sum;
             }
@@ -88,29 +95,39 @@ fn sum_up(times: &[u8], places: &[u32], sums: &[u32], interrupt: &Interrupt) -> 
     let mut total = 0;
     for (times, places) in times.chunks(STEP).zip(places.chunks(STEP)) {
         interrupt.check()?;
-        total += times.iter().zip(places).map(|(&t, &at)| u64::from(t) * u64::from(sums[at as usize])).sum::<u64>();
+        let lost = |(&t, &at): (&u8, &u32)| u64::from(t) * u64::from(sums[at as usize]);
+        let ((times, last), (places, last_places)) = (times.as_chunks::<4>(), places.as_chunks::<4>());
+        for (times, places) in times.iter().zip(places) {
+            let [a, b, c, d] = [0, 1, 2, 3].map(|i| lost((&times[i], &places[i])));
+            total += (a + b) + (c + d);
+        }
+        total += last.iter().zip(last_places).map(lost).sum::<u64>();
     }
     Ok(total)
 }
 
-/// Count how often each member is drawn.
+/// Count how often each of n members is drawn in n draws; `times` has room for one more, which takes what is rejected.
 ///
 /// A count has eight bits: that one of n members is drawn 256 times has a chance below n / 256!, less than 10^-490.
 fn draw(mut draws: Integers, times: &mut [u8], interrupt: &Interrupt) -> Result<()> {
     let mut numbers = [0; DRAWS];
-    let (n, mut drawn) = (times.len(), 0);
-    while drawn < n {
-        if drawn.is_multiple_of(STEP) {
+    let n = times.len() - 1;
+    let (mut missing, mut unchecked) = (n, STEP);
+    while missing > 0 {
+        if unchecked >= STEP {
             interrupt.check()?;
+            unchecked = 0;
         }
-        let numbers = &mut numbers[..DRAWS.min(n - drawn)];
-        draws.fill(numbers);
+        let numbers = &mut numbers[..DRAWS.min(missing)];
+        let rejected = draws.fill(numbers);
         for &number in numbers.iter() {
             let times = &mut times[number as usize];
             *times = times.wrapping_add(1);
         }
-        drawn += numbers.len();
+        missing -= numbers.len() - rejected;
+        unchecked += numbers.len();
     }
+    times[n] = 0;
     Ok(())
 }
 
@@ -150,7 +167,7 @@ pub fn replicates<S: Score, L: Label>(
     let block = (STEP / n.max(1)).max(1);
     let cuts = parallel::cuts(n_replicates, block, |replicate| replicate * k)?;
     parallel::fill(&mut values, &cuts, n.saturating_mul(n_replicates) >= STEP, interrupt, |i, values| {
-        let mut times = memory::filled(0u8, n, "the resample")?;
+        let mut times = memory::filled(0u8, n + 1, "the resample")?;
         let mut sums = memory::filled(0u32, n - n_pos + 1, "the resample")?;
         for (replicate, values) in (i * block..).zip(values.chunks_mut(k.max(1))) {
             times.fill(0);
@@ -159,13 +176,12 @@ pub fn replicates<S: Score, L: Label>(
             match resample {
                 Resample::Plain => draw(integers(0, n), &mut times, interrupt)?,
                 Resample::Stratified => {
-                    let (pos, neg) = times.split_at_mut(n_pos);
-                    draw(integers(1, n_pos), pos, interrupt)?;
-                    draw(integers(2, n - n_pos), neg, interrupt)?;
+                    draw(integers(1, n_pos), &mut times[..=n_pos], interrupt)?;
+                    draw(integers(2, n - n_pos), &mut times[n_pos..], interrupt)?;
                 }
             }
-            let (pos, neg) = times.split_at(n_pos);
-            let n_pos_drawn = pos.iter().map(|&times| u64::from(times)).sum();
+            let (pos, neg) = times[..n].split_at(n_pos);
+            let n_pos_drawn = pos.iter().map(|&times| u32::from(times)).sum::<u32>().into();
             for (value, model) in values.iter_mut().zip(&models) {
                 let doubled_u = model.doubled_u(pos, neg, &mut sums, interrupt)?.into();
                 *value = PairCounts { doubled_u, n_pos: n_pos_drawn, n_neg: n as u64 - n_pos_drawn }.auc();
@@ -192,11 +208,15 @@ mod tests {
         let members = |class| (0..labels.len()).filter(move |&i| labels[i] == class);
         let order: Vec<usize> = members(true).chain(members(false)).collect();
         let n_pos = members(true).count();
-        let mut chosen = Vec::new();
+        let mut chosen: Vec<usize> = Vec::new();
         let mut draw = |purpose: usize, pool: &[usize]| {
-            let mut numbers = vec![0; pool.len()];
-            Integers::new(seed, replicate, PURPOSES[purpose], pool.len() as u32).fill(&mut numbers);
-            chosen.extend(numbers.iter().map(|&number| pool[number as usize]));
+            let mut draws = Integers::new(seed, replicate, PURPOSES[purpose], pool.len() as u32);
+            let until = chosen.len() + pool.len();
+            while chosen.len() < until {
+                let mut numbers = vec![0; DRAWS.min(until - chosen.len())];
+                draws.fill(&mut numbers);
+                chosen.extend(numbers.iter().filter_map(|&number| pool.get(number as usize)));
+            }
         };
         if resample == Resample::Plain {
             draw(0, &order);

@@ -34,6 +34,29 @@ fn philox(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
     counter
 }
 
+/// The words of [`LANES`] counters from one on.
+///
+/// All is kept in the lower half of 64 bits, whatever the upper half holds: so a product is one instruction for each
+/// vector, and nothing moves from lane to lane between the rounds.
+#[inline(always)]
+fn words(counter: [u32; 4], key: [u32; 2]) -> [[u32; LANES]; 4] {
+    let mut words = [[0; LANES]; 4];
+    for lane in 0..LANES {
+        let mut x = [counter[0].wrapping_add(lane as u32), counter[1], counter[2], counter[3]].map(u64::from);
+        let mut key = key;
+        for _ in 0..10 {
+            let a = u64::from(x[0] as u32) * u64::from(MULTIPLIERS[0]);
+            let b = u64::from(x[2] as u32) * u64::from(MULTIPLIERS[1]);
+            x = [(b >> 32) ^ x[1] ^ u64::from(key[0]), b, (a >> 32) ^ x[3] ^ u64::from(key[1]), a];
+            key = [key[0].wrapping_add(WEYL[0]), key[1].wrapping_add(WEYL[1])];
+        }
+        for i in 0..4 {
+            words[i][lane] = x[i] as u32;
+        }
+    }
+    words
+}
+
 /// A stream of random words.
 #[derive(Clone, Debug)]
 pub struct Stream {
@@ -177,14 +200,7 @@ impl Kernel for Normals<'_> {
     fn run(self) {
         let mut block = self.counter[0];
         for tile in self.out.chunks_mut(TILE) {
-            let mut words = [[0u32; LANES]; 4];
-            for lane in 0..LANES {
-                let counter = [block.wrapping_add(lane as u32), self.counter[1], self.counter[2], self.counter[3]];
-                let w = philox(counter, self.key);
-                for i in 0..4 {
-                    words[i][lane] = w[i];
-                }
-            }
+            let words = words([block, self.counter[1], self.counter[2], self.counter[3]], self.key);
             block = block.wrapping_add(LANES as u32);
             let mut normals = [0.0; TILE];
             for half in 0..2 {
@@ -206,74 +222,86 @@ pub fn fill_normals(seed: u64, stream: u64, purpose: u32, first_tile: usize, out
     dispatch(Normals { key: key(seed), counter, out });
 }
 
-/// What stands for a number that was rejected; no number below another is so large.
-const REJECTED: u32 = u32::MAX;
+/// Up to this bound two integers come out of one word, and less than one word in sixteen is rejected.
+const MOST_PAIRED: u32 = 1 << 14;
 
-struct Below<'a> {
+struct Below<'a, const PAIRED: bool> {
     key: [u32; 2],
     counter: [u32; 4],
     n: u32,
     out: &'a mut [u32],
 }
 
-impl Kernel for Below<'_> {
-    type Output = bool;
+impl<const PAIRED: bool> Kernel for Below<'_, PAIRED> {
+    type Output = usize;
     #[inline(always)]
-    fn run(self) -> bool {
-        let least = self.n.wrapping_neg() % self.n; // below it a number would come up more often than others
-        let (mut block, mut rejected) = (self.counter[0], false);
-        for tile in self.out.chunks_mut(TILE) {
-            let mut words = [[0u32; LANES]; 4];
-            for lane in 0..LANES {
-                let counter = [block.wrapping_add(lane as u32), self.counter[1], self.counter[2], self.counter[3]];
-                let w = philox(counter, self.key);
-                for i in 0..4 {
-                    words[i][lane] = w[i];
+    fn run(self) -> usize {
+        let n = self.n;
+        // What is left of a word must not be less, or some numbers would come up more often than others.
+        let least = if PAIRED { (n * n).wrapping_neg() % (n * n) } else { n.wrapping_neg() % n };
+        let (mut block, mut rejected) = (self.counter[0], 0);
+        for tile in self.out.chunks_mut(if PAIRED { 2 * TILE } else { TILE }) {
+            let words = words([block, self.counter[1], self.counter[2], self.counter[3]], self.key);
+            let words = words.as_flattened();
+            let (mut first, mut second, mut rejects) = ([0; TILE], [0; TILE], 0);
+            for ((first, second), &word) in first.iter_mut().zip(&mut second).zip(words) {
+                let mut product = u64::from(word) * u64::from(n);
+                *first = (product >> 32) as u32;
+                if PAIRED {
+                    product = u64::from(product as u32) * u64::from(n);
+                    *second = (product >> 32) as u32;
                 }
+                let reject = (product as u32) < least;
+                *first = if reject { n } else { *first };
+                *second = if reject { n } else { *second };
+                rejects += u32::from(reject);
             }
-            let mut numbers = [0u32; TILE];
-            let mut rejects = [false; LANES];
-            for i in 0..4 {
-                for lane in 0..LANES {
-                    let product = u64::from(words[i][lane]) * u64::from(self.n);
-                    let reject = (product as u32) < least;
-                    rejects[lane] |= reject;
-                    numbers[i * LANES + lane] = if reject { REJECTED } else { (product >> 32) as u32 };
-                }
-            }
-            rejected |= rejects.into_iter().any(|reject| reject);
             block = block.wrapping_add(LANES as u32);
-            tile.copy_from_slice(&numbers[..tile.len()]);
+            if let ([to_first, to_second @ ..], []) = tile.as_chunks_mut::<TILE>()
+                && to_second.len() == usize::from(PAIRED)
+            {
+                *to_first = first;
+                to_second.fill(second);
+                rejected += if PAIRED { 2 * rejects as usize } else { rejects as usize };
+            } else {
+                for (to, &number) in tile.iter_mut().zip(first.iter().chain(&second)) {
+                    *to = number;
+                    rejected += usize::from(number == n);
+                }
+            }
         }
         rejected
     }
 }
 
-/// Independent unbiased integers (Lemire 2019), many at once.
+/// Independent unbiased integers (Lemire 2019), many at once; two from a word where that pays (Brackett-Rozinsky &
+/// Lemire 2024).
 #[derive(Clone, Debug)]
 pub struct Integers {
     key: [u32; 2],
     counter: [u32; 4],
     n: u32,
-    again: Stream,
 }
 
 impl Integers {
-    /// Integers in 0..n, n not 0, of the stream of that number under a seed; `purpose` must be even.
+    /// Integers in 0..n, n not 0, of the stream of that number and purpose under a seed.
     #[must_use]
     pub fn new(seed: u64, stream: u64, purpose: u32, n: u32) -> Self {
         let counter = [0, purpose, stream as u32, (stream >> 32) as u32];
-        Self { key: key(seed), counter, n: n.max(1), again: Stream::new(seed, stream, purpose + 1) }
+        Self { key: key(seed), counter, n: n.max(1) }
     }
 
-    /// Fill `out`, whose length must be a multiple of [`TILE`] unless it is the last one.
-    pub fn fill(&mut self, out: &mut [u32]) {
-        let rejected = dispatch(Below { key: self.key, counter: self.counter, n: self.n, out });
-        self.counter[0] = self.counter[0].wrapping_add(out.len().div_ceil(TILE) as u32 * LANES as u32);
-        if rejected {
-            for number in out.iter_mut().filter(|number| **number == REJECTED) {
-                *number = self.again.below(self.n);
-            }
+    /// Fill `out` and tell how many draws were rejected: they stand there as n, and count for nothing.
+    ///
+    /// What is left of the last `2 * TILE` is lost.
+    pub fn fill(&mut self, out: &mut [u32]) -> usize {
+        let (key, counter, n, paired) = (self.key, self.counter, self.n, self.n <= MOST_PAIRED);
+        let tiles = out.len().div_ceil(if paired { 2 * TILE } else { TILE });
+        self.counter[0] = self.counter[0].wrapping_add((tiles * LANES) as u32);
+        if paired {
+            dispatch(Below::<true> { key, counter, n, out })
+        } else {
+            dispatch(Below::<false> { key, counter, n, out })
         }
     }
 }
@@ -338,42 +366,70 @@ mod tests {
     #[derive(Clone)]
     struct Bounded(u32);
     impl Kernel for Bounded {
-        type Output = (bool, Vec<u32>);
+        type Output = (usize, Vec<u32>);
         #[inline(always)]
         fn run(self) -> Self::Output {
-            let mut out = vec![0; 1000];
-            let rejected = Below { key: key(5), counter: [0, 2, 2, 3], n: self.0, out: &mut out }.run();
+            let (key, counter, n, mut out) = (key(5), [0, 2, 2, 3], self.0, vec![0; 1000]);
+            let rejected = if n <= MOST_PAIRED {
+                Below::<true> { key, counter, n, out: &mut out }.run()
+            } else {
+                Below::<false> { key, counter, n, out: &mut out }.run()
+            };
             (rejected, out)
         }
     }
 
     #[test]
     fn integers_are_below_their_bound_on_every_path() {
-        for n in [1, 2, 7, 1 << 31, (1 << 31) + 1, u32::MAX] {
+        for n in [1, 2, 7, 10_000, 11_585, MOST_PAIRED, MOST_PAIRED + 1, 1 << 31, (1 << 31) + 1, u32::MAX] {
             let all = on_every_level(&Bounded(n));
             assert!(all.windows(2).all(|w| w[0] == w[1]));
-            assert_eq!(all[0].0, all[0].1.contains(&REJECTED));
+            assert_eq!(all[0].0, all[0].1.iter().filter(|&&i| i == n).count());
             let (mut whole, mut pieces) = (vec![0; 1000], vec![0; 1000]);
-            Integers::new(9, 1, 2, n).fill(&mut whole);
+            let rejected = Integers::new(9, 1, 2, n).fill(&mut whole);
             let mut draws = Integers::new(9, 1, 2, n);
-            pieces.chunks_mut(4 * TILE).for_each(|piece| draws.fill(piece));
-            assert!(whole.iter().all(|&i| i < n));
+            assert_eq!(pieces.chunks_mut(4 * TILE).map(|piece| draws.fill(piece)).sum::<usize>(), rejected);
+            assert!(whole.iter().all(|&i| i <= n));
             assert_eq!(whole, pieces);
         }
-        assert!(on_every_level(&Bounded((1 << 31) + 1))[0].0); // every other word is rejected
+        assert!(on_every_level(&Bounded((1 << 31) + 1))[0].0 > 400); // every other word is rejected
+    }
+
+    #[test]
+    fn integers_are_those_of_the_words() {
+        for n in [1u32, 2, 7, 10_000, 11_585, 16_384, 16_385, 3 << 30] {
+            let mut found = vec![0; 2 * TILE];
+            Integers::new(9, 1, 2, n).fill(&mut found);
+            let mut words = Stream::new(9, 1, 2);
+            // sixteen blocks of four words: the first words of all come first, then the second ones
+            let words: Vec<u64> = (0..TILE).map(|_| words.word().into()).collect();
+            for (i, &number) in found[..TILE].iter().enumerate() {
+                let (word, n) = (words[i % LANES * 4 + i / LANES], u64::from(n));
+                let paired = n <= 16_384;
+                let bound = if paired { n * n } else { n };
+                let (value, left) = ((word * bound) >> 32, (word * bound) % (1 << 32));
+                let rejected = left < (1 << 32) % bound;
+                let first = if paired { value / n } else { value };
+                assert_eq!(u64::from(number), if rejected { n } else { first });
+                if paired {
+                    assert_eq!(u64::from(found[TILE + i]), if rejected { n } else { value % n });
+                }
+            }
+        }
     }
 
     #[test]
     fn integers_are_uniform() {
-        for n in [7, 3 << 30] {
+        for n in [7, 70, 11_585 / 7 * 7, 70_000, 3 << 30] {
             let mut draws = vec![0; 70_000];
-            Integers::new(1, 2, 0, n).fill(&mut draws);
+            let rejected = Integers::new(1, 2, 0, n).fill(&mut draws);
             let mut counts = [0f64; 7];
-            for &i in &draws {
+            for &i in draws.iter().filter(|&&i| i < n) {
                 counts[(u64::from(i) * 7 / u64::from(n)) as usize] += 1.0;
             }
-            let chi2: f64 = counts.iter().map(|c| (c - 10_000.0).powi(2) / 10_000.0).sum();
-            assert!(chi2 < 22.5, "{chi2}"); // the 0.1 % point with 6 degrees of freedom
+            let expected = (draws.len() - rejected) as f64 / 7.0;
+            let chi2: f64 = counts.iter().map(|c| (c - expected).powi(2) / expected).sum();
+            assert!(chi2 < 22.5, "{n}: {chi2}"); // the 0.1 % point with 6 degrees of freedom
         }
     }
 
