@@ -82,9 +82,9 @@ class Subject:
             with at(f"while loading {model}"):
                 return replace(cls.of(_imported(model)), reference=model)
         if isinstance(model, str):
-            module, dot, name = model.rpartition(".")
-            if dot and name.isidentifier() and model not in models.names():
-                raise ValueError(f"there is no model {model!r}: one of your own is named {module}:{name}")
+            module, dot, attribute = model.rpartition(".")
+            if dot and attribute.isidentifier() and model not in models.names():
+                raise ValueError(f"there is no model {model!r}: one of your own is named {module}:{attribute}")
             kind = models.get(model)
             made = kind(**(getattr(kind, "tested", {}) if tested else {}))
             return cls(model, kind.family, made, _claims(made), model)
