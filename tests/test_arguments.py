@@ -137,8 +137,6 @@ def test_booleans_are_scores_too() -> None:
 
 @pytest.mark.parametrize("dtype", ["Float64", "Float32", "float64[pyarrow]", "object"])
 def test_nullable_pandas_scores_are_accepted_when_none_is_missing(dtype: str) -> None:
-    if "pyarrow" in dtype:
-        pytest.importorskip("pyarrow")
     assert mf.auc(pd.Series(VALUES, dtype=dtype), LABELS) == AUC
 
 

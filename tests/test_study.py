@@ -448,3 +448,26 @@ def test_a_changed_model_of_ones_own_is_checked_again(tmp_path: Path) -> None:
         sources.add(done.stdout)
     assert len(sources) == 2
     assert Subject.of("NSK").source is None
+    # what only puts together what others wrote is the user's too
+    for smoothing in (1, 2):
+        (tmp_path / "put_together.py").write_text(
+            "from sklearn.naive_bayes import BernoulliNB\n"
+            f"def make():\n    return BernoulliNB(alpha={smoothing})\nmodel = BernoulliNB(alpha={smoothing})\n"
+        )
+        for name in ("make", "model"):
+            command = f"from milfast.checks.adapters import Subject; print(Subject.of('put_together:{name}').source)"
+            done = subprocess.run(
+                [sys.executable, "-c", command], cwd=tmp_path, capture_output=True, text=True, check=True
+            )
+            sources.add(done.stdout)
+    assert len(sources) == 4
+
+
+def test_a_fit_is_the_same_job_in_whatever_order_its_checks_are_asked_for() -> None:
+    def specifications(*checks: str) -> list[dict[str, Any]]:
+        more: dict[str, Any] = {"recipe": "paper", "scale": "fast", "n_train": 20, "n_test": 50, "n_runs": 2}
+        more |= {"level": 0.95, "n_features": 4, "pad_to": None, "direction": None, "random_state": 0}
+        return [check_jobs.describe(job) for job in runner.plan(["NSK"], checks=checks, **more)]
+
+    asked = ("permutation", "presence", "monotonicity")
+    assert specifications(*asked) == specifications(*reversed(asked))

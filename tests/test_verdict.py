@@ -297,7 +297,7 @@ def test_a_worst_stratum_below_the_bar_fails_although_the_mean_is_not() -> None:
     result = stratified(0.02)
     assert (result.verdict, result.worst_stratum) == ("fail", "low")
     assert "worst-stratum" in result.flags
-    assert "ranks negative bags that hold it (low, by run) above" in result.reason
+    assert "ranks negative bags that hold low (by run) above positive ones" in result.reason
     # the mean alone would have said nothing, or even passed
     assert result_of(*[0.5] * 5).verdict == "inconclusive"
     assert stratified(0.02, test=0.9).verdict == "fail"
@@ -579,6 +579,14 @@ def test_a_check_is_held_against_a_model_only_where_it_claims_the_assumption(
         assert f"which {said} this check tests" in result.reason
 
 
+@pytest.mark.parametrize("claims", [["standard"], 1, "Standard"])
+def test_whatever_is_no_claim_is_refused_with_those_that_are(claims: object) -> None:
+    model = Size()
+    model.claims = claims  # type: ignore[attr-defined]
+    with pytest.raises(ValueError, match="claims must be one of 'standard', 'threshold', 'correlated', None; got"):
+        Subject.of(model)
+
+
 def test_a_claim_that_is_unknown_is_refused() -> None:
     model = Size()
     model.claims = "sets"  # type: ignore[attr-defined]
@@ -641,12 +649,12 @@ p_value_lists = st.lists(st.one_of(st.floats(0, 1), st.sampled_from([0.0, 0.01, 
 @given(p_value_lists, st.randoms(use_true_random=False))
 def test_holms_correction_is_that_of_the_textbook_whatever_the_order(p_values: list[float], random: Any) -> None:
     plain = result_of(0.9)
-    results = [plain.with_(p_value=p, model=f"m{i}") for i, p in enumerate(p_values)]
+    results = [dataclasses.replace(plain, p_value=p, model=f"m{i}") for i, p in enumerate(p_values)]
     read = read_together(results)
     assert [r.model for r in read] == [r.model for r in results]
     assert [r.p_holm for r in read] == pytest.approx(holm(p_values))
     assert all(r.p_holm >= r.p_value for r in read)
-    assert [r.with_(p_holm=0.0) for r in read] == [r.with_(p_holm=0.0) for r in results]
+    assert [dataclasses.replace(r, p_holm=0.0) for r in read] == [dataclasses.replace(r, p_holm=0.0) for r in results]
     mixed = list(results)
     random.shuffle(mixed)
     again = {r.model: r.p_holm for r in read_together(mixed)}
@@ -654,11 +662,11 @@ def test_holms_correction_is_that_of_the_textbook_whatever_the_order(p_values: l
 
 
 def test_a_verdict_stands_where_its_corrected_p_value_is_small_enough() -> None:
-    close = result_of(0.9).with_(p_value=0.02)
+    close = dataclasses.replace(result_of(0.9), p_value=0.02)
     assert [stands(r) for r in read_together([close])] == [True]
     assert [stands(r) for r in read_together([close, close])] == [False, False]
     # what several looks cost is in the p-value already
-    assert [stands(r) for r in read_together([close.with_(looks=2)])] == [True]
+    assert [stands(r) for r in read_together([dataclasses.replace(close, looks=2)])] == [True]
     assert result_of(0.9, 0.9, 0.8, looks=3).p_value == pytest.approx(3 * result_of(0.9, 0.9, 0.8).p_value)
     open_verdict = result_of(0.5)
     assert stands(read_together([open_verdict])[0])

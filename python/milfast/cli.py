@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 import milfast
 from milfast import csv_files, models
 from milfast.checks import SPELLINGS, catalogue
-from milfast.checks.codes import VERDICTS
+from milfast.checks.codes import IMPOSSIBLE_PAIR, VERDICTS
 from milfast.report import table
-from milfast.report.terminal import console, progress, show
+from milfast.report.terminal import progress, say, show
 from milfast.report.verdicts import show_checks
 
 if TYPE_CHECKING:
@@ -414,11 +414,7 @@ def _evaluate(options: argparse.Namespace) -> int:
         results = evaluation.combine((r.spec, r.result) for r in records if r.result is not None)
     show([result.to_dict() for result in results], table.EVALUATION_COLUMNS, options.format)
     if options.format == "table":
-        console(sys.stdout).print(
-            f"brackets: {100 * options.level:g} % corrected resampled t interval (Nadeau & Bengio 2003)",
-            style="dim",
-            highlight=False,
-        )
+        say(f"brackets: {100 * options.level:g} % corrected resampled t interval (Nadeau & Bengio 2003)")
     return 2 if failed else 0
 
 
@@ -513,14 +509,13 @@ def _show_study(options: argparse.Namespace) -> int:
 
 def _wanted(results: Sequence[Any], options: argparse.Namespace) -> list[Any]:
     """The results that were asked for by model, check and verdict."""
-    coded = {entry.code: entry.name for entry in catalogue.registry.entries.values()}
     kept = list(results)
     for what in ("model", "check", "verdict"):
         asked = getattr(options, what)
         if asked is None:
             continue
         if what == "check":
-            asked = [coded.get(name, name) for name in asked]
+            asked = [catalogue.registry.named(name) for name in asked]
         there = dict.fromkeys(getattr(result, what) for result in results if hasattr(result, what))
         for name in asked:
             # a verdict that nobody got is an answer; a name that is nowhere is a slip of the pen
@@ -613,7 +608,8 @@ def _audit(options: argparse.Namespace) -> int:
         for result in results:
             if result.verdict != "possible":
                 name = f"{result.name}, {result.prefix}" if result.prefix else result.name
-                console(sys.stdout).print(f"{name}: {result.reason}", style="dim", highlight=False, markup=False)
+                code = f"{IMPOSSIBLE_PAIR} " if result.verdict == "impossible" else ""
+                say(f"{code}{name}: {result.reason}")
     return 1 if any(result.verdict == "impossible" for result in results) else 0
 
 

@@ -92,6 +92,10 @@ class Registry:
         """Names of all entries."""
         return list(self.entries)
 
+    def named(self, text: str) -> str:
+        """The name that a code stands for; any other text as it is."""
+        return next((entry.name for entry in self.entries.values() if entry.code and entry.code == text), text)
+
     def __getitem__(self, name: str) -> Entry:
         try:
             return self.entries[name]

@@ -8,7 +8,7 @@ import importlib
 import inspect
 import json
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -111,17 +111,18 @@ class Subject:
 
     @property
     def source(self) -> str | None:
-        """Hash of the file in which a model of one's own is written, so that a study knows when it has changed.
+        """Hash of the files in which a model of one's own is written, so that a study knows when it has changed.
 
-        None for registered models, which have the version of milfast, and where there is no file.
+        They are that of the module that the reference names, which may only put together what others wrote, and that of
+        the model's class. None for registered models, which have the version of milfast.
         """
         if self.reference is None or ":" not in self.reference:
             return None
-        try:
-            path = inspect.getsourcefile(inspect.unwrap(type(self.prototype)))
-            return None if path is None else hashlib.sha256(Path(path).read_bytes()).hexdigest()
-        except (TypeError, OSError):
-            return None
+        digest = hashlib.sha256()
+        for written in (sys.modules[self.reference.partition(":")[0]], type(self.prototype)):
+            with suppress(TypeError, OSError):  # what is built in, or was typed at a prompt, has no file
+                digest.update(Path(inspect.getsourcefile(written) or "").read_bytes())
+        return digest.hexdigest()
 
     def parameters(self) -> dict[str, Any]:
         """Parameters as plain values: they tell models apart in a study.
@@ -174,10 +175,10 @@ class Subject:
 
 def _claims(model: Any) -> str | None:
     claims = getattr(model, "claims", None)
-    if claims not in CLAIMED:
+    if not (claims is None or isinstance(claims, str)) or claims not in CLAIMED:
         known = ", ".join(repr(claim) for claim in CLAIMED)
         raise ValueError(f"{type(model).__name__}.claims must be one of {known}; got {claims!r}")
-    return str(claims) if claims is not None else None
+    return claims
 
 
 def _refuse_module(model: Any) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from milfast.checks.arguments import one_of
 from milfast.checks.codes import OWN_RECIPE
-from milfast.checks.recipe import BagRecipe, one_of
+from milfast.checks.recipe import BagRecipe
 from milfast.registry import Registry
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from milfast.bags import Bags
     from milfast.checks.fitted import Fitted
+    from milfast.checks.task import Task
     from milfast.seeding import RandomState
 
 #: How a check can be spelled: the paper's text read literally, what its authors ran, and a version without side doors.
@@ -147,7 +149,7 @@ class Check:
         flags: dict[str, NDArray[np.bool_]] = self._module.broken(fitted)
         return flags
 
-    def recipe(self, spelling: str | None = None, **options: Any) -> BagRecipe:
+    def recipe(self, spelling: str | None = None, **options: Any) -> Task:
         """The check's bags; for a law those of the check whose model it is tried on.
 
         Parameters
@@ -160,7 +162,8 @@ class Check:
 
         Returns
         -------
-        BagRecipe
+        Task
+            A `BagRecipe`, except for the check ``correlated``.
 
         Raises
         ------
@@ -180,7 +183,7 @@ class Check:
         if spelling not in self.spellings:
             raise ValueError(f"recipe must be one of {', '.join(self.spellings)} for {self.name}; got {spelling!r}")
         try:
-            recipe: BagRecipe = self._module.build(**{**self._module.SPELLINGS[spelling], **options})
+            recipe: Task = self._module.build(**{**self._module.SPELLINGS[spelling], **options})
         except TypeError:
             known = list(self._module.build.__kwdefaults__)
             unknown = [k for k in options if k not in known]
@@ -218,7 +221,8 @@ def names(group: str | None = None) -> list[str]:
         return registry.names()
     one_of("group", group, GROUPS)
     members = map(get, registry.names())
-    return [c.name for c in members if (c.is_law if group == "laws" else not c.is_law and len(c.spellings) > 1)]
+    # what its authors ran makes a check one of the paper's; a check of one's own may have several spellings too
+    return [c.name for c in members if (c.is_law if group == "laws" else not c.is_law and "notebook" in c.spellings)]
 
 
 def expand(asked: Sequence[Any]) -> list[Any]:
@@ -234,11 +238,10 @@ def expand(asked: Sequence[Any]) -> list[Any]:
     list
         Every name once.
     """
-    coded = {entry.code: entry.name for entry in registry.entries.values()}
     checks: list[Any] = []
     for check in asked:
         if isinstance(check, str):
-            check = coded.get(check, check)
+            check = registry.named(check)
         group = isinstance(check, str) and check in ("all", *GROUPS)
         members = names(None if check == "all" else check) if group else [check]
         checks += [member for member in members if not (isinstance(member, str) and member in checks)]
@@ -278,7 +281,7 @@ def get(name: str) -> Check:
     ValueError
         When there is no such check; the message lists the known ones.
     """
-    entry = registry[next((e.name for e in registry.entries.values() if e.code == name), name)]
+    entry = registry[registry.named(name)]
     return Check(entry.name, entry.summary, entry.code, entry.load())
 
 
@@ -336,6 +339,7 @@ def sample_bags(
     >>> mf.sample_bags("presence", 100, random_state=0)
     Bags(n_bags=100, n_instances=782, n_features=16, dtype=float32, positive=50, sizes=2..14)
     """
+    chosen: Task
     if isinstance(check, BagRecipe):
         if options:
             raise ValueError(f"a BagRecipe takes no options, but {', '.join(options)} was given")

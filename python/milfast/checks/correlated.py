@@ -19,7 +19,8 @@ import numpy as np
 
 from milfast import _core
 from milfast.bags import Bags
-from milfast.checks.recipe import is_integer, require_unit_vector, sampling_dtype, unit_vector
+from milfast.checks.arguments import is_integer, require_unit_vector, sampling_dtype, unit_vector
+from milfast.checks.task import Task
 from milfast.seeding import seed_sequence
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ BAR = 0.55
 
 
 @dataclass(frozen=True)
-class AdjacentBags:
+class AdjacentBags(Task):
     """Bags whose label depends on which instances are neighbours; see `build` for the parameters."""
 
     window: int = 3
@@ -158,21 +159,6 @@ class AdjacentBags:
         places: NDArray[np.float64] = total - np.log(bags.sizes - self.window + 1)
         return places
 
-    def oracle_auc(self, bags: Bags) -> float:
-        """AUC of `oracle` on labelled bags.
-
-        Parameters
-        ----------
-        bags : Bags
-
-        Returns
-        -------
-        float
-        """
-        if bags.labels is None:
-            raise ValueError("bags carry no labels")
-        return _core.auc(self.oracle(bags), bags.labels)
-
     def set_oracle(self, bags: Bags) -> NDArray[np.float64]:
         """The best that can be done without the order: any `window` of the instances may be the raised ones.
 
@@ -214,20 +200,6 @@ class AdjacentBags:
             "Bayes' rule": self.oracle_auc(bags),
             "the best rule that ignores the order": _core.auc(self.set_oracle(bags), bags.labels),
         }
-
-    def strata(self, bags: Bags) -> dict[str, NDArray[np.bool_]]:
-        """Kinds of negative bags, which are all alike here.
-
-        Parameters
-        ----------
-        bags : Bags
-
-        Returns
-        -------
-        dict
-            Empty.
-        """
-        return {}
 
     def to_dict(self) -> dict[str, Any]:
         """Everything that determines the bags, as plain values.

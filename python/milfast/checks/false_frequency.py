@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from milfast.checks.recipe import BagRecipe, Component, Draw, Range, one_of
+from milfast.checks.arguments import one_of
+from milfast.checks.recipe import BagRecipe, Component, Draw, Range
 
 NAME = "false-frequency"
 CODE = "MIL003"

@@ -34,6 +34,7 @@ def describe(job: Job) -> dict[str, Any]:
     -------
     dict
     """
+    order = {check: place for place, check in enumerate(catalogue.names())}
     return {
         "model": job.subject.reference,
         "parameters": job.subject.parameters(),
@@ -42,7 +43,8 @@ def describe(job: Job) -> dict[str, Any]:
         "check": job.task,
         "spelling": job.spelling,
         "recipe": job.recipe.to_dict(),
-        "checks": list(job.checks),
+        # in whatever order they were asked for, a study must know the fit again
+        "checks": sorted(job.checks, key=lambda check: order.get(check, 0)),
         "n_train": job.n_train,
         "n_test": job.n_test,
         "seed": job.seed,

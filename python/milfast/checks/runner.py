@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from milfast.checks.task import Task
     from milfast.seeding import RandomState
 
 #: Training bags of a run, by scale and family of the model (None: any other model).
@@ -50,7 +51,7 @@ class Job:
     subject : Subject
     task, spelling : str
         Name and spelling of the check whose bags the model is fitted to.
-    recipe : BagRecipe
+    recipe : Task
         Those bags.
     checks : tuple of str
         What is looked at: the task itself, laws, or both.
@@ -68,7 +69,7 @@ class Job:
     subject: Subject
     task: str
     spelling: str
-    recipe: BagRecipe
+    recipe: Task
     checks: tuple[str, ...]
     n_train: int
     n_test: int
@@ -234,7 +235,7 @@ def plan(
         n_runs, looks = int(max_runs), len(schedule(int(max_runs)))
     else:
         looks = 1
-    fits: dict[tuple[str, str], tuple[BagRecipe, list[str]]] = {}
+    fits: dict[tuple[str, str], tuple[Task, list[str]]] = {}
     for check, task, spelling, made in _cells(checks, recipe, n_features):
         served = fits.setdefault((task, spelling), (made, []))[1]
         if check in served:
@@ -266,7 +267,7 @@ def plan(
 
 def _cells(
     checks: str | BagRecipe | Sequence[str | BagRecipe], recipe: str | Sequence[str], n_features: int
-) -> Iterator[tuple[str, str, str, BagRecipe]]:
+) -> Iterator[tuple[str, str, str, Task]]:
     """Check, the task whose bags it needs, spelling, and those bags."""
     asked: list[Any] = [checks] if isinstance(checks, (str, BagRecipe)) else list(checks)
     for check in catalogue.expand(asked):
@@ -305,8 +306,9 @@ def run_job(job: Job) -> list[Run]:
 
     def sample(part: int, n_bags: int, training: bool) -> tuple[Bags, NDArray[np.int64]]:
         # the order of bags that are scored must not tell their class, as that of training bags may
-        scored = part > 0 and isinstance(job.recipe, BagRecipe)
-        recipe = replace(job.recipe, order="shuffled") if scored else job.recipe
+        recipe = job.recipe
+        if part > 0 and isinstance(recipe, BagRecipe):
+            recipe = replace(recipe, order="shuffled")
         bags = recipe.sample(n_bags, training=training, pad_to=job.pad_to, random_state=seed(part))
         assert bags.labels is not None
         return bags, bags.labels
@@ -324,35 +326,14 @@ def run_job(job: Job) -> list[Run]:
         score = fitted_to(train_labels, 3)
         train_auc = Estimate.of_scores(score(train), train_labels)
         fresh_scores = score(fresh)
+        fresh_auc = Estimate.of_scores(fresh_scores, fresh_labels)
         found: dict[str, dict[str, Any]] = {}
         if job.task in job.checks:
             test, test_labels = sample(2, job.n_test, False)
             test_scores = (fitted_to(1 - train_labels, 4) if about.swapped else score)(test)
             found[job.task] = _shifted(job, test, test_labels, test_scores, about.swapped)
         if laws := [check for check in job.checks if check != job.task]:
-            chosen = np.concatenate([np.flatnonzero(fresh_labels == label)[: LAW_BAGS // 2] for label in (0, 1)])
-            few, few_labels = fresh[chosen], fresh_labels[chosen]
-            cut = best_cut(comparable(fresh_scores, fresh_scores), fresh_labels)
-
-            def law_score(bags: Bags) -> NDArray[np.float64]:
-                return comparable(score(bags), fresh_scores)
-
-            # in a call of their own, as the changed bags will be: who is scored along must make no difference
-            few_scores = law_score(few)
-            for law in laws:
-                generator = np.random.Generator(np.random.PCG64(seed_sequence(seed(5), zlib.crc32(law.encode()))))
-                fitted = Fitted(law_score, few, few_scores, job.recipe, cut, generator)
-                flags = catalogue.get(law).broken(fitted)
-                found[law] = {
-                    "test": None,
-                    "strata": {name: Estimate.of_flags(broken) for name, broken in flags.items()},
-                    "worst": None,
-                    "worst_auc": None,
-                    "oracle_auc": None,
-                    "size_auc": None,
-                    "size_correlation": _size_correlation(few_scores, few.sizes, few_labels),
-                    "unstable": float(fitted.changed(comparable(fresh_scores[chosen], fresh_scores)).mean()),
-                }
+            found |= _laws(job, laws, score, fresh, fresh_labels, fresh_scores, seed(5))
     seconds = time.perf_counter() - start
     return [
         Run(
@@ -361,7 +342,7 @@ def run_job(job: Job) -> list[Run]:
             recipe=job.spelling,
             claims=job.subject.claims,
             train=train_auc,
-            fresh=Estimate.of_scores(fresh_scores, fresh_labels),
+            fresh=fresh_auc,
             ceilings=job.recipe.ceilings(fresh) if check == job.task else {},
             n_train=job.n_train,
             n_test=job.n_test,
@@ -372,6 +353,45 @@ def run_job(job: Job) -> list[Run]:
         )
         for check in job.checks
     ]
+
+
+def _laws(
+    job: Job,
+    laws: Sequence[str],
+    score: Callable[[Bags], NDArray[Any]],
+    fresh: Bags,
+    labels: NDArray[np.int64],
+    scores: NDArray[Any],
+    seed: int,
+) -> dict[str, dict[str, Any]]:
+    """What laws say of a fitted model."""
+    assert isinstance(job.recipe, BagRecipe)
+    chosen = np.concatenate([np.flatnonzero(labels == label)[: LAW_BAGS // 2] for label in (0, 1)])
+    few = fresh[chosen]
+
+    def law_score(bags: Bags) -> NDArray[np.float64]:
+        return comparable(score(bags), scores)
+
+    # in a call of their own, as the changed bags will be: who is scored along must make no difference
+    few_scores = law_score(few)
+    plain = comparable(scores, scores)
+    cut = best_cut(plain, labels)
+    correlation = _size_correlation(few_scores, few.sizes, labels[chosen])
+    found = {}
+    for law in laws:
+        generator = np.random.Generator(np.random.PCG64(seed_sequence(seed, zlib.crc32(law.encode()))))
+        fitted = Fitted(law_score, few, few_scores, job.recipe, cut, generator)
+        found[law] = {
+            "test": None,
+            "strata": {name: Estimate.of_flags(flags) for name, flags in catalogue.get(law).broken(fitted).items()},
+            "worst": None,
+            "worst_auc": None,
+            "oracle_auc": None,
+            "size_auc": None,
+            "size_correlation": correlation,
+            "unstable": float(fitted.changed(plain[chosen]).mean()),
+        }
+    return found
 
 
 def _shifted(job: Job, bags: Bags, labels: NDArray[np.int64], scores: NDArray[Any], swapped: bool) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from milfast.checks.recipe import BagRecipe, Component, Draw, Range, one_of
+from milfast.checks.arguments import one_of
+from milfast.checks.recipe import BagRecipe, Component, Draw, Range
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -53,9 +54,9 @@ def read_together(results: Sequence[CheckResult], *, settings: Sequence[str] | N
             reason = result.reason.removesuffix(f"; {result.caveat}" if result.caveat else "")
             reason += "; but the model fails presence, and with it every MIL hypothesis"
             reason += f"; {result.caveat}" if result.caveat else ""
-            read.append(result.with_(flags=flags, reason=reason, **changes))
+            read.append(replace(result, flags=flags, reason=reason, **changes))
         else:
-            read.append(result.with_(**changes))
+            read.append(replace(result, **changes))
     return read
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from milfast.checks import catalogue
@@ -352,22 +352,8 @@ class CheckResult:
             seconds=sum(r.seconds for r in runs),
             runs=tuple(runs),
         )
-        needs = _needs(result, open_to)
-        flags = _flags(result, about)
-        return result.with_(flags=flags, **needs).with_(reason=_reason(result.with_(flags=flags, **needs), about))
-
-    def with_(self, **changes: Any) -> CheckResult:
-        """A copy with some attributes changed.
-
-        Parameters
-        ----------
-        **changes
-
-        Returns
-        -------
-        CheckResult
-        """
-        return CheckResult(**{**{f.name: getattr(self, f.name) for f in fields(self)}, **changes})
+        result = replace(result, flags=_flags(result, about), **_needs(result, open_to))
+        return replace(result, reason=_reason(result, about))
 
     @property
     def caveat(self) -> str:
@@ -467,7 +453,7 @@ def _settled(verdict: Verdict, open_to: tuple[Pooled, float, float] | None, leve
     return value - margin < interval.low and interval.high < value + margin
 
 
-def _needs(result: CheckResult, open_to: tuple[Pooled, float, float] | None) -> dict[str, int | None]:
+def _needs(result: CheckResult, open_to: tuple[Pooled, float, float] | None) -> dict[str, Any]:
     """How many runs, or test bags for a single fit, would settle an open verdict."""
     if open_to is None or not open_to[0].defined:
         return {}
@@ -559,8 +545,8 @@ def _finding(result: CheckResult, about: catalogue.About) -> str:
         return "ranks fresh and shifted bags better than chance"
     if "worst-stratum" in result.flags:
         return (
-            f"learned one concept alone: ranks negative bags that hold it ({result.worst_stratum}, by run) above "
-            "positive ones"
+            f"ranks negative bags that hold {result.worst_stratum} (by run) above positive ones, as a model does that "
+            "learned one concept alone"
         )
     if result.verdict == "fail":
         return f"learned instead: {about.learned}"

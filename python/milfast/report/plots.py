@@ -141,7 +141,9 @@ def bag_picture(
         raise ValueError(f"n_bags must be an integer from 1 to {MOST_BAGS}; got {n_bags!r}")
     check = catalogue.get(check_or_recipe) if isinstance(check_or_recipe, str) else check_or_recipe
     if isinstance(check, Check):
-        recipe: BagRecipe | AdjacentBags = check.recipe(spelling)
+        made = check.recipe(spelling)
+        assert isinstance(made, (BagRecipe, AdjacentBags))
+        recipe: BagRecipe | AdjacentBags = made
         title = f"{check.code} {check.name}, spelled {spelling or check.spellings[0]}"
         title = title if len(check.spellings) > 1 else f"{check.code} {check.name}"
     elif isinstance(check, (BagRecipe, AdjacentBags)):
