@@ -11,6 +11,7 @@ pub mod bootstrap;
 pub mod consistency;
 pub mod delong;
 pub mod error;
+pub mod error_sets;
 pub mod gram;
 pub mod labels;
 pub mod memory;

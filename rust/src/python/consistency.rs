@@ -8,8 +8,9 @@ use pyo3::prelude::*;
 
 use super::arrays::{Flags, Scores, counts, new_matrix, new_vector, with_scores};
 use super::running::{VERY_LONG, interruptible};
-use crate::consistency::{Columns, ErrorSets, Layout, Measure};
+use crate::consistency::{Layout, Measure};
 use crate::error::{Error, Result};
+use crate::error_sets::{Columns, ErrorSets};
 use crate::parallel::Interrupt;
 use crate::{memory, simd::Real};
 

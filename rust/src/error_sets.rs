@@ -1,0 +1,504 @@
+//! Error sets: the samples on which models err, one bit a sample, and those samples that tell sets apart.
+//!
+//! [`ErrorSets`] holds one bit a sample. [`Columns`] picks the samples that are in some sets and not in all. Weights are
+//! taken apart into binary digits: the samples with the digit 2^k make up a range of words of their own, whose counts are
+//! shifted by k.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::error::{Error, Result};
+use crate::memory;
+use crate::parallel::{self, Interrupt};
+use crate::simd::{Kernel, dispatch};
+
+/// Sets side by side, one a lane.
+pub(crate) const LANES: usize = 8;
+/// Samples of a word.
+const WORD: usize = 64;
+/// Words of all sets from which threads pay.
+const LARGE: usize = 1 << 20;
+/// Words between two looks for an interrupt.
+const CHUNK: usize = 128;
+const BITS: &str = "the bits of the error sets";
+
+/// One word of each of `LANES` sets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(align(64))]
+pub(crate) struct Lanes(pub(crate) [u64; LANES]);
+
+/// A value that says whether a model errs on a sample.
+pub trait Flag: Copy + Send + Sync + std::fmt::Display {
+    /// True for one, false for zero, nothing for any other value.
+    fn flag(self) -> Option<bool>;
+    /// Whether the value is not a number.
+    fn is_nan(self) -> bool {
+        false
+    }
+    /// Up to 64 flags as bits, the first one lowest, and whether all were zeros and ones.
+    #[inline]
+    fn word(flags: &[Self]) -> (u64, bool) {
+        flags.iter().enumerate().fold((0, true), |(word, valid), (i, flag)| {
+            let flag = flag.flag();
+            (word | u64::from(flag == Some(true)) << i, valid & flag.is_some())
+        })
+    }
+}
+
+macro_rules! flag {
+    ($zero:expr, $one:expr, $($number:ty),+) => {$(
+        impl Flag for $number {
+            #[inline]
+            #[allow(clippy::float_cmp)]
+            fn flag(self) -> Option<bool> {
+                if self == $one { Some(true) } else if self == $zero { Some(false) } else { None }
+            }
+            #[allow(clippy::eq_op)]
+            fn is_nan(self) -> bool {
+                self != self
+            }
+        }
+    )+};
+}
+flag!(0, 1, i64, u64);
+flag!(0.0, 1.0, f32, f64);
+
+impl Flag for u8 {
+    #[inline]
+    fn flag(self) -> Option<bool> {
+        if self < 2 { Some(self == 1) } else { None }
+    }
+
+    #[inline]
+    fn word(flags: &[Self]) -> (u64, bool) {
+        let (mut word, mut seen, mut shift) = (0, 0, 0);
+        let (eights, rest) = flags.as_chunks::<8>();
+        for &eight in eights {
+            let bytes = u64::from_le_bytes(eight);
+            seen |= bytes;
+            // The product brings the lowest bit of byte i to bit 56 + i, and nothing carries into them.
+            word |= ((bytes & 0x0101_0101_0101_0101).wrapping_mul(0x0102_0408_1020_4080) >> 56) << shift;
+            shift += 8;
+        }
+        for &flag in rest {
+            seen |= u64::from(flag);
+            word |= u64::from(flag & 1) << shift;
+            shift += 1;
+        }
+        (word, seen & !0x0101_0101_0101_0101 == 0)
+    }
+}
+
+/// Error sets, one bit a sample: sets in groups of `LANES`, word after word; the last group is filled with empty sets.
+#[derive(Debug)]
+pub struct ErrorSets {
+    pub(crate) bits: Vec<Lanes>,
+    n_sets: usize,
+    n_samples: usize,
+}
+
+impl ErrorSets {
+    /// Error sets from flags, row-major: one row a set.
+    ///
+    /// # Errors
+    /// [`Error`] when a value is neither 0 nor 1, there are 2^32 samples or more, or memory runs out;
+    /// [`Error::Interrupted`].
+    pub fn new<T: Flag>(flags: &[T], n_sets: usize, n_samples: usize, interrupt: &Interrupt) -> Result<Self> {
+        let invalid = AtomicBool::new(false);
+        let sets = Self::fill(n_sets, n_samples, interrupt, |set, word| {
+            let row = &flags[set * n_samples..(set + 1) * n_samples];
+            let (bits, valid) = T::word(&row[word * WORD..row.len().min((word + 1) * WORD)]);
+            if !valid {
+                invalid.store(true, Ordering::Relaxed);
+            }
+            bits
+        })?;
+        if !invalid.into_inner() {
+            return Ok(sets);
+        }
+        let i = flags.iter().position(|flag| flag.flag().is_none()).unwrap_or(0); // there is one
+        let position = format!("[{}, {}]", i / n_samples, i % n_samples);
+        Err(if flags[i].is_nan() {
+            Error::NotFinite { argument: "error_sets".to_owned(), position, value: "NaN".to_owned() }
+        } else {
+            Error::Range(format!(
+                "error_sets{position} is {}: pass 1 or True where the model errs and 0 or False elsewhere \
+                 (with n_samples, eight samples a byte)",
+                flags[i]
+            ))
+        })
+    }
+
+    /// Error sets from bytes of eight samples each, the first sample in the highest bit, as numpy packs them.
+    ///
+    /// # Errors
+    /// [`Error`] when a bit behind the last sample is set, there are 2^32 samples or more, or memory runs out;
+    /// [`Error::Interrupted`].
+    pub fn from_packed(bytes: &[u8], n_sets: usize, n_samples: usize, interrupt: &Interrupt) -> Result<Self> {
+        let width = n_samples.div_ceil(8);
+        if !n_samples.is_multiple_of(8)
+            && let Some(set) = bytes.chunks_exact(width).position(|row| row[width - 1] << (n_samples % 8) != 0)
+        {
+            return Err(Error::Range(format!(
+                "error_sets[{set}, {}] has bits set behind sample {n_samples}: n_samples does not go with these bytes, \
+                 or they were packed with bitorder='little'",
+                width - 1
+            )));
+        }
+        Self::fill(n_sets, n_samples, interrupt, |set, word| {
+            let row = &bytes[set * width..(set + 1) * width];
+            let mut eight = [0; 8];
+            let part = &row[word * 8..width.min(word * 8 + 8)];
+            eight[..part.len()].copy_from_slice(part);
+            u64::from_be_bytes(eight).reverse_bits()
+        })
+    }
+
+    /// Error sets whose words a function knows.
+    fn fill(
+        n_sets: usize,
+        n_samples: usize,
+        interrupt: &Interrupt,
+        word: impl Fn(usize, usize) -> u64 + Send + Sync,
+    ) -> Result<Self> {
+        if n_samples > u32::MAX as usize {
+            return Err(Error::Range(format!("error_sets must have less than 2**32 samples; got {n_samples}")));
+        }
+        let words = n_samples.div_ceil(WORD);
+        let groups = n_sets.div_ceil(LANES);
+        let mut bits = memory::filled(Lanes::default(), groups.saturating_mul(words), BITS)?;
+        let cuts = parallel::cuts(groups, 1, |group| group * words)?;
+        parallel::fill(&mut bits, &cuts, groups * words * LANES > LARGE, interrupt, |group, out| {
+            let sets = group * LANES..n_sets.min((group + 1) * LANES);
+            for (first, out) in (0..words).step_by(CHUNK).zip(out.chunks_mut(CHUNK)) {
+                interrupt.check()?;
+                for (lane, set) in sets.clone().enumerate() {
+                    for (i, out) in out.iter_mut().enumerate() {
+                        out.0[lane] = word(set, first + i);
+                    }
+                }
+            }
+            Ok(())
+        })?;
+        Ok(Self { bits, n_sets, n_samples })
+    }
+
+    /// Number of sets.
+    #[must_use]
+    pub fn n_sets(&self) -> usize {
+        self.n_sets
+    }
+
+    /// Number of samples.
+    #[must_use]
+    pub fn n_samples(&self) -> usize {
+        self.n_samples
+    }
+
+    fn words(&self) -> usize {
+        self.n_samples.div_ceil(WORD)
+    }
+
+    /// How many of the sets hold each sample.
+    ///
+    /// # Errors
+    /// [`Error::Memory`] or [`Error::Interrupted`].
+    pub fn sample_counts(&self, interrupt: &Interrupt) -> Result<Vec<u32>> {
+        let words = self.words();
+        let mut counts = memory::filled(0, words * WORD, "the counts of the samples")?;
+        let step = 8;
+        let cuts = parallel::cuts(words, step, |word| word * WORD)?;
+        parallel::fill(&mut counts, &cuts, self.bits.len() * LANES > LARGE, interrupt, |task, counts| {
+            let first = task * step;
+            for (i, panels) in self.bits.chunks_exact(words).enumerate() {
+                if i % 1024 == 0 {
+                    interrupt.check()?;
+                }
+                dispatch(SampleCounts { panels: &panels[first..first + counts.len() / WORD], counts });
+            }
+            Ok(())
+        })?;
+        counts.truncate(self.n_samples);
+        Ok(counts)
+    }
+
+    /// The samples that tell pairs of sets apart, with their weights (1 each without).
+    ///
+    /// # Errors
+    /// [`Error::Range`] when there is not one weight a sample; [`Error::Memory`] or [`Error::Interrupted`].
+    pub fn columns(self, weights: Option<&[u32]>, interrupt: &Interrupt) -> Result<Columns> {
+        if let Some(weights) = weights
+            && weights.len() != self.n_samples
+        {
+            return Err(Error::Range(format!(
+                "sample_weight must have one entry a sample, {}; got {}",
+                self.n_samples,
+                weights.len()
+            )));
+        }
+        let words = self.words();
+        // Samples in every set add the same to all counts, samples in no set nothing: only the others are compared.
+        let (mut any, mut all) = (memory::filled(0, words, BITS)?, memory::filled(u64::MAX, words, BITS)?);
+        for (group, panel) in self.bits.chunks_exact(words.max(1)).enumerate() {
+            interrupt.check()?;
+            let filler = LANES - LANES.min(self.n_sets - group * LANES);
+            dispatch(AnyAll { panel, filler, any: &mut any, all: &mut all });
+        }
+        let weight = |sample: usize| weights.map_or(1, |weights| u64::from(weights[sample]));
+        let mut always = 0;
+        for (word, &all) in all.iter().enumerate() {
+            let mut rest = if self.n_sets == 0 { 0 } else { all };
+            while rest != 0 {
+                always += weight(word * WORD + rest.trailing_zeros() as usize);
+                rest &= rest - 1;
+            }
+        }
+        let total = weights.map_or(self.n_samples as u64, |weights| weights.iter().map(|&w| u64::from(w)).sum());
+        let digits = weights.map_or(1, |weights| 32 - weights.iter().fold(0, |seen, &w| seen | w).leading_zeros());
+        let mut kept = memory::room(digits as usize, "the digits of the weights")?;
+        for digit in 0..digits {
+            let mut mask = memory::room(words, BITS)?;
+            for (word, (&any, &all)) in any.iter().zip(&all).enumerate() {
+                let heavy = weights.map_or(u64::MAX, |weights| {
+                    let weights = &weights[word * WORD..weights.len().min((word + 1) * WORD)];
+                    weights.iter().enumerate().fold(0, |bits, (i, w)| bits | u64::from(w >> digit & 1) << i)
+                });
+                mask.push(any & !all & heavy);
+            }
+            kept.push(mask);
+        }
+        let Self { bits, n_sets, .. } = self;
+        Columns { bits, words, n_sets, digits: Vec::new(), sizes: Vec::new(), always, total }.keep(&kept, interrupt)
+    }
+}
+
+/// Adds a sample's bit in each of some sets to its count.
+struct SampleCounts<'a> {
+    panels: &'a [Lanes],
+    counts: &'a mut [u32],
+}
+
+impl Kernel for SampleCounts<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        for (words, counts) in self.panels.iter().zip(self.counts.chunks_exact_mut(WORD)) {
+            // Eight counters of a byte in each of eight words: no sum of eight bits overflows them.
+            let mut bytes = [0u64; 8];
+            for &word in &words.0 {
+                for i in 0..8 {
+                    bytes[i] += word >> i & 0x0101_0101_0101_0101;
+                }
+            }
+            for i in 0..8 {
+                for j in 0..8 {
+                    counts[8 * j + i] += (bytes[i] >> (8 * j) & 0xff) as u32;
+                }
+            }
+        }
+    }
+}
+
+/// Which samples are in any and in all sets of some panels; lanes of the last panel that hold no set are left out.
+struct AnyAll<'a> {
+    panel: &'a [Lanes],
+    filler: usize,
+    any: &'a mut [u64],
+    all: &'a mut [u64],
+}
+
+impl Kernel for AnyAll<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        let mut filler = [0; LANES];
+        filler[LANES - self.filler..].fill(u64::MAX);
+        for ((words, any), all) in self.panel.iter().zip(self.any).zip(self.all) {
+            let (mut or, mut and) = (0, u64::MAX);
+            for lane in 0..LANES {
+                or |= words.0[lane];
+                and &= words.0[lane] | filler[lane];
+            }
+            *any |= or;
+            *all &= and;
+        }
+    }
+}
+
+/// How the bits of a word move together that a mask keeps (Warren, Hacker's Delight, 2nd edition, section 7-4).
+#[derive(Clone, Copy, Debug)]
+struct Squeeze {
+    mask: u64,
+    /// Bits that move down by 1, 2, 4, ... places.
+    moves: [u64; 6],
+}
+
+impl Squeeze {
+    fn new(mask: u64) -> Self {
+        let (mut rest, mut zeros, mut moves) = (mask, !mask << 1, [0; 6]);
+        for (i, bits) in moves.iter_mut().enumerate() {
+            let mut parity = zeros;
+            for shift in [1, 2, 4, 8, 16, 32] {
+                parity ^= parity << shift;
+            }
+            *bits = parity & rest;
+            rest = (rest ^ *bits) | (*bits >> (1 << i));
+            zeros &= !parity;
+        }
+        Self { mask, moves }
+    }
+}
+
+/// The kept bits of a panel, moved together and written one behind the other.
+struct SqueezePanel<'a> {
+    panel: &'a [Lanes],
+    squeezes: &'a [Squeeze],
+    out: &'a mut [Lanes],
+}
+
+impl Kernel for SqueezePanel<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        let (mut pending, mut filled, mut next) = ([0; LANES], 0, 0);
+        for (words, squeeze) in self.panel.iter().zip(self.squeezes) {
+            let mut x = words.0;
+            for lane in &mut x {
+                *lane &= squeeze.mask;
+            }
+            for i in 0..6 {
+                for lane in &mut x {
+                    let moved = *lane & squeeze.moves[i];
+                    *lane = (*lane ^ moved) | (moved >> (1 << i));
+                }
+            }
+            for lane in 0..LANES {
+                pending[lane] |= x[lane] << filled;
+            }
+            let more = filled + squeeze.mask.count_ones();
+            if more >= u64::BITS {
+                self.out[next] = Lanes(pending);
+                next += 1;
+                for lane in 0..LANES {
+                    pending[lane] = x[lane].checked_shr(u64::BITS - filled).unwrap_or(0);
+                }
+            }
+            filled = more % u64::BITS;
+        }
+        if filled > 0 {
+            self.out[next] = Lanes(pending);
+        }
+    }
+}
+
+/// Adds the number of bits of each lane, shifted.
+struct Sizes<'a> {
+    panel: &'a [Lanes],
+    shift: usize,
+    out: &'a mut [u64; LANES],
+}
+
+impl Kernel for Sizes<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        let mut ones = [0; LANES];
+        for words in self.panel {
+            for lane in 0..LANES {
+                ones[lane] += u64::from(words.0[lane].count_ones());
+            }
+        }
+        for lane in 0..LANES {
+            self.out[lane] += ones[lane] << self.shift;
+        }
+    }
+}
+
+/// What is compared of error sets: the samples that are in some and not in all of them, by the digits of their weights.
+#[derive(Debug)]
+pub struct Columns {
+    pub(crate) bits: Vec<Lanes>,
+    /// Words of a set.
+    pub(crate) words: usize,
+    pub(crate) n_sets: usize,
+    /// Words of each binary digit of the weights.
+    pub(crate) digits: Vec<Range<usize>>,
+    /// Weight of each set.
+    pub(crate) sizes: Vec<u64>,
+    /// Weight of the samples in every set.
+    pub(crate) always: u64,
+    /// Weight of all samples.
+    pub(crate) total: u64,
+}
+
+impl Columns {
+    /// Only the samples of a mask, for each digit of the weights.
+    fn keep(mut self, kept: &[Vec<u64>], interrupt: &Interrupt) -> Result<Self> {
+        let mut words = 0;
+        self.digits = memory::room(kept.len(), "the digits of the weights")?;
+        for mask in kept {
+            let n: u64 = mask.iter().map(|word| u64::from(word.count_ones())).sum();
+            let end = words + (n as usize).div_ceil(WORD);
+            self.digits.push(words..end);
+            words = end;
+        }
+        let mut panel = memory::filled(Lanes::default(), words, BITS)?;
+        let mut squeezes = memory::room(kept.len(), BITS)?;
+        for mask in kept {
+            squeezes.push(memory::collect(mask.iter().map(|&mask| Squeeze::new(mask)), BITS)?);
+        }
+        let groups = self.n_sets.div_ceil(LANES);
+        // A shorter panel takes the place of those before it; only weights of several digits can need more room.
+        let mut wider = if words > self.words { memory::room(groups.saturating_mul(words), BITS)? } else { Vec::new() };
+        self.sizes = memory::room(groups * LANES, "the sizes of the sets")?;
+        for group in 0..groups {
+            interrupt.check()?;
+            let whole = &self.bits[group * self.words..(group + 1) * self.words];
+            for (squeezes, digit) in squeezes.iter().zip(&self.digits) {
+                dispatch(SqueezePanel { panel: whole, squeezes, out: &mut panel[digit.clone()] });
+            }
+            let mut sizes = [self.always; LANES];
+            for (shift, digit) in self.digits.iter().enumerate() {
+                dispatch(Sizes { panel: &panel[digit.clone()], shift, out: &mut sizes });
+            }
+            self.sizes.extend(sizes);
+            if words > self.words {
+                wider.extend_from_slice(&panel);
+            } else {
+                self.bits[group * words..(group + 1) * words].copy_from_slice(&panel);
+            }
+        }
+        if words > self.words {
+            self.bits = wider;
+        } else {
+            self.bits.truncate(groups * words);
+        }
+        self.words = words;
+        self.sizes.truncate(self.n_sets);
+        Ok(self)
+    }
+
+    /// Number of sets.
+    #[must_use]
+    pub fn n_sets(&self) -> usize {
+        self.n_sets
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kept_bits_move_together() {
+        for mask in [0, 1, u64::MAX, 1 << 63, 0x8000_0000_0000_0001, 0x0f0f_3333_5555_1234] {
+            let word = 0x1234_5678_9abc_def1_u64.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let squeezes = [Squeeze::new(mask), Squeeze::new(!mask)];
+            let mut out = [Lanes::default(); 1];
+            SqueezePanel { panel: &[Lanes([word; 8]); 2], squeezes: &squeezes, out: &mut out }.run();
+            let order = (0..64).filter(|i| mask >> i & 1 == 1).chain((0..64).filter(|i| mask >> i & 1 == 0));
+            let want = order.enumerate().fold(0, |bits, (to, from)| bits | (word >> from & 1) << to);
+            assert_eq!(out[0].0, [want; 8]);
+        }
+    }
+}
