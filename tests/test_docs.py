@@ -10,6 +10,7 @@ import re
 import types
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 from conftest import ROOT
 
@@ -132,3 +133,27 @@ def test_the_table_of_the_readme_is_the_recorded_result() -> None:
         ),
         "verdict_code",
     }
+
+
+ROW = r"^\| `([\w-]+)` \| (?:`(\w+)`)? ?\| ([\d.]+) / ([\d.]+) \| ([\d.]+) / ([\d.]+) \| ([\d.]+) / ([\d.]+) \|$"
+
+
+def test_what_can_be_reached_and_had_for_nothing_comes_out_again() -> None:
+    rows = re.findall(ROW, CHECKS_PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    tasks = [check for check in map(catalogue.get, catalogue.names()) if not check.is_law]
+    several = [(c.name, spelling if len(c.spellings) > 1 else "") for c in tasks for spelling in c.spellings]
+    assert [(check, spelling) for check, spelling, *_ in rows] == several
+    for check, spelling, *printed in rows:
+        recipe = catalogue.get(check).recipe(spelling or None)
+        found: dict[str, list[str]] = {"oracle": [], "size": [], "count": []}
+        for training in (True, False):
+            bags = recipe.sample(40_000, training=training, random_state=1)
+            assert bags.kinds is not None
+            kinds = (
+                [c.concept is not None for c in recipe.components] if hasattr(recipe, "components") else [False, True]
+            )
+            shown = np.add.reduceat(np.array(kinds)[bags.kinds].astype(np.int64), bags.offsets[:-1])
+            found["oracle"].append(f"{recipe.oracle_auc(bags):.4f}")
+            found["size"].append(f"{milfast.auc(bags.sizes, bags.labels):.3f}")
+            found["count"].append(f"{milfast.auc(shown, bags.labels):.3f}")
+        assert printed == [*found["oracle"], *found["size"], *found["count"]], (check, spelling)

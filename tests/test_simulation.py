@@ -227,9 +227,16 @@ def test_what_is_recorded_is_all_that_is_planned(recorded: dict[str, Any]) -> No
     assert (recorded["failed"], recorded["share"]) == (0, 1.0)
 
 
-def test_recorded_figures_come_out_again(recorded: dict[str, Any]) -> None:
-    # the quickest cell that there is
-    [cell] = [c for c in plan.cells() if c.part == "power" and c.given["n_test"] == 200][:1]
+@pytest.mark.parametrize(
+    ("part", "quick"),
+    [
+        ("power", lambda given: given["n_test"] == 200),
+        # as many runs as the looks of a sequential study make of them
+        ("sequential", lambda given: given["scorer"].get("shifted") == 0.55 and given["scorer"]["spread"] == 0.03),
+    ],
+)
+def test_recorded_figures_come_out_again(recorded: dict[str, Any], part: str, quick: Any) -> None:
+    cell = next(c for c in plan.cells() if c.part == part and quick(c.given))
     [known] = [c for c in recorded["cells"] if (c["part"], c["given"]) == (cell.part, cell.given)]
     again: dict[str, int] = {}
     for spec in cell.specs(recorded["seed"], 1.0):
