@@ -454,20 +454,27 @@ def test_other_threads_run_while_a_kernel_works(kernel: str) -> None:
             steps_inside += 1
             time.sleep(0)  # offers the GIL, and needs it back for the next step
 
-    # Without a switch by the interpreter, only a kernel that gives the GIL away lets the counter run.
+    # Without a switch by the interpreter, only a kernel that gives the GIL away lets the counter run. It counts
+    # many steps in one call or, where other programs hold the processors, in one of several: a kernel that keeps
+    # the GIL lets it take a step or two in every call (NumPy gives it away while it copies).
     interval = sys.getswitchinterval()
     sys.setswitchinterval(60)
     counter = threading.Thread(target=count)
     counter.start()
+    most = 0
     try:
         inside.set()
-        call()
-        steps_before_it_returned = steps_inside
+        for _ in range(30):
+            before = steps_inside
+            call()
+            most = max(most, steps_inside - before)
+            if most > 10:
+                break
     finally:
         done.set()
         sys.setswitchinterval(interval)
         counter.join()
-    assert steps_before_it_returned > 10
+    assert most > 10
 
 
 # ---------------------------------------------------------------- import
