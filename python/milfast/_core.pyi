@@ -6,6 +6,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 __all__ = [
     "Accumulator",
+    "KernelRows",
     "agreement_matrix",
     "agreement_summary",
     "auc",
@@ -21,6 +22,7 @@ __all__ = [
     "get_num_threads",
     "intersections",
     "jaccard_matrix",
+    "kernel_sums",
     "placements",
     "rbf_gram",
     "sample_bags",
@@ -59,6 +61,36 @@ class Accumulator:
     ) -> tuple[NDArray[np.uint64], NDArray[np.float64], NDArray[np.uint64], NDArray[np.uint64]] | None: ...
     def kept(self) -> tuple[NDArray[np.float64], NDArray[np.bool_]] | None: ...
     def restore(self, numbers: ArrayLike, values: ArrayLike, neg: ArrayLike, pos: ArrayLike) -> None: ...
+
+@final
+class KernelRows:
+    def __new__(
+        cls,
+        matrix: ArrayLike,
+        *,
+        kernel: str = "rbf",
+        gamma: float = 1.0,
+        degree: int = 3,
+        coef0: float = 1.0,
+        cache_bytes: int = 500_000_000,
+    ) -> Self: ...
+    def __len__(self) -> int: ...
+    def solve(
+        self,
+        lower: ArrayLike,
+        upper: ArrayLike,
+        linear: ArrayLike,
+        *,
+        starts: NDArray[np.int64] | None = None,
+        members: NDArray[np.int64] | None = None,
+        weights: ArrayLike | None = None,
+        groups: NDArray[np.int64] | None = None,
+        limits: ArrayLike | None = None,
+        start: ArrayLike | None = None,
+        tol: float = 1e-3,
+        max_steps: int = 100_000_000,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], float, float, float, int]: ...
+    def times(self, coefficients: ArrayLike) -> NDArray[np.float64]: ...
 
 def auc(
     scores: ArrayLike,
@@ -117,6 +149,16 @@ def intersections(
     n_samples: int | None = None,
 ) -> NDArray[Any]: ...
 def jaccard_matrix(error_sets: ArrayLike, *, n_samples: int | None = None) -> NDArray[np.float64]: ...
+def kernel_sums(
+    X: ArrayLike,
+    Y: ArrayLike,
+    coefficients: ArrayLike,
+    *,
+    kernel: str = "rbf",
+    gamma: float = 1.0,
+    degree: int = 3,
+    coef0: float = 1.0,
+) -> NDArray[np.float64]: ...
 def placements(
     scores: ArrayLike, labels: ArrayLike, *, pos_label: object = None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...

@@ -60,7 +60,7 @@ pub enum SetKernel {
 
 /// The form in which an instance kernel is computed.
 #[derive(Clone, Copy, Debug)]
-enum Chosen<T> {
+pub(crate) enum Chosen<T> {
     Differences(Differences<T>),
     Products(T),
     Power(Power<T>),
@@ -73,7 +73,7 @@ fn limit<T: Real>() -> f64 {
 }
 
 impl<T: Real> Chosen<T> {
-    fn new(kernel: InstanceKernel, inputs: [&[T]; 2], d: usize) -> Result<Self> {
+    pub(crate) fn new(kernel: InstanceKernel, inputs: [&[T]; 2], d: usize) -> Result<Self> {
         let gamma = match kernel {
             InstanceKernel::Rbf { gamma } | InstanceKernel::Poly { gamma, .. } => gamma,
         };
@@ -102,7 +102,7 @@ impl<T: Real> Chosen<T> {
     }
 
     /// What instances are multiplied with beforehand.
-    fn scale(&self) -> Option<T> {
+    pub(crate) fn scale(&self) -> Option<T> {
         if let Self::Products(scale) = self { Some(*scale) } else { None }
     }
 }
@@ -120,8 +120,9 @@ macro_rules! with_form {
         }
     };
 }
+pub(crate) use with_form;
 
-fn check_finite<T: Real>(argument: &str, x: &[T], d: usize) -> Result<()> {
+pub(crate) fn check_finite<T: Real>(argument: &str, x: &[T], d: usize) -> Result<()> {
     match x.iter().position(|v| !v.to_f64().is_finite()) {
         None => Ok(()),
         Some(i) => Err(Error::NotFinite {

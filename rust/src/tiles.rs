@@ -107,6 +107,15 @@ impl<'a, T: Real> Rows<'a, T> {
         Ok(Self { values, halves, d })
     }
 
+    /// The same of rows that nobody else needs.
+    pub(crate) fn owned(mut x: Vec<T>, d: usize, scale: Option<T>) -> Result<Self> {
+        if let Some(scale) = scale {
+            x.iter_mut().for_each(|value| *value = *value * scale);
+        }
+        let halves = memory::collect(x.chunks_exact(d).map(half_norm), "the norms of the instances")?;
+        Ok(Self { values: Cow::Owned(x), halves, d })
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.halves.len()
     }

@@ -44,7 +44,7 @@ impl<'py, T: Element + Copy> Flat<'py, T> {
     }
 
     /// The values, converted.
-    fn map<U: Element>(&self, convert: impl Fn(T) -> U) -> Result<Flat<'py, U>> {
+    pub(crate) fn map<U: Element>(&self, convert: impl Fn(T) -> U) -> Result<Flat<'py, U>> {
         Ok(Flat::Owned(memory::collect(self.slice().iter().map(|&v| convert(v)), CONVERTED)?))
     }
 }

@@ -79,7 +79,7 @@ pub(super) fn rbf_gram<'py>(
     }
 }
 
-fn instance_kernel(name: &str, gamma: f64, degree: u32, coef0: f64) -> PyResult<InstanceKernel> {
+pub(super) fn instance_kernel(name: &str, gamma: f64, degree: u32, coef0: f64) -> PyResult<InstanceKernel> {
     match name {
         "rbf" => Ok(InstanceKernel::Rbf { gamma }),
         // with these it is x.y to the last bit

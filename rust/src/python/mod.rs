@@ -8,6 +8,7 @@ mod machine;
 mod metrics;
 mod running;
 mod sampling;
+mod svm;
 mod variances;
 
 use pyo3::prelude::*;
@@ -27,6 +28,8 @@ mod _core {
     use super::metrics::{auc, auc_from_counts, auc_many, binary_labels};
     #[pymodule_export]
     use super::sampling::sample_bags;
+    #[pymodule_export]
+    use super::svm::{KernelRows, kernel_sums};
     #[pymodule_export]
     use super::variances::{auc_jackknife, bootstrap_auc, delong, delong_covariance, placements};
 }

@@ -3,37 +3,50 @@
 from __future__ import annotations
 
 import math
+import warnings
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.svm import SVC
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted
 
 from milfast.bags import Bags
+from milfast.models.svm.solver import InstanceKernel
+from milfast.seeding import seed_sequence
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
-__all__ = ["BagSVM"]
+    from milfast._core import KernelRows
+    from milfast.models.svm.solver import Vector
+    from milfast.seeding import RandomState
+
+__all__ = ["AlternatingSVM", "Answer", "BagSVM", "InstanceSVM"]
 
 
 class BagSVM(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no type hints
-    """Estimator of bag labels whose subproblem is a plain SVM; a model adds `_fit` and `_scores`."""
+    """Estimator of bag labels; a model adds `_fit` and `_scores`."""
 
     family: ClassVar[str] = "svm"
     #: The MIL assumption that a model was built for.
     claims: ClassVar[str | None] = None
 
-    kernel: str
+    kernel: Any
     gamma: float | str
     degree: int
     coef0: float
     C: float
     class_weight: Any
     tol: float
+
+    intercept_: float
 
     def fit(self, bags: Bags, y: object = None) -> Self:
         """Fit on labelled bags.
@@ -55,6 +68,11 @@ class BagSVM(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no t
             When `bags` is not a `Bags`, or labels are handed over as `y`.
         ValueError
             When labels are missing or of one class, or a parameter is out of range.
+
+        Warns
+        -----
+        sklearn.exceptions.ConvergenceWarning
+            When the model stopped before it had found its solution.
         """
         if not isinstance(bags, Bags):
             raise TypeError(f"bags must be milfast.Bags, got {type(bags).__name__}: see Bags.from_list")
@@ -68,16 +86,26 @@ class BagSVM(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no t
         self.classes_ = np.array([0, 1])
         self.n_features_in_ = bags.n_features
         if self.gamma == "scale":
-            variance = float(bags.instances.var(dtype=np.float64))
-            self.gamma_ = 1.0 / (bags.n_features * variance) if variance > 0 else 1.0
+            self.gamma_ = self._scale(bags)
         else:
             self.gamma_ = float(self.gamma)
         self._fit(bags)
+        advice = self._advice()
+        if advice:
+            warnings.warn(advice, ConvergenceWarning, stacklevel=2)
         return self
 
+    def _advice(self) -> str | None:
+        """What to say when the model stopped early."""
+        return None
+
+    def _scale(self, bags: Bags) -> float:
+        variance = float(bags.instances.var(dtype=np.float64))
+        return 1.0 / (bags.n_features * variance) if variance > 0 else 1.0
+
     def _check_parameters(self) -> None:
-        if self.kernel not in ("rbf", "linear", "poly"):
-            raise ValueError(f"kernel must be rbf, linear or poly; got {self.kernel!r}")
+        if not callable(self.kernel) and self.kernel not in ("rbf", "linear", "poly"):
+            raise ValueError(f"kernel must be rbf, linear, poly or a function of two matrices; got {self.kernel!r}")
         if self.gamma != "scale" and not (is_number(self.gamma) and float(self.gamma) > 0):
             raise ValueError(f"gamma must be 'scale' or a positive number; got {self.gamma!r}")
         for name in ("C", "tol"):
@@ -89,19 +117,17 @@ class BagSVM(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no t
         if not is_positive_integer(self.degree):
             raise ValueError(f"degree must be a positive integer; got {self.degree!r}")
 
+    @property
+    def _instance_kernel(self) -> InstanceKernel:
+        return InstanceKernel(self.kernel, self.gamma_, self.degree, self.coef0)
+
     @abstractmethod
     def _fit(self, bags: Bags) -> None: ...
 
     @abstractmethod
-    def _scores(self, bags: Bags) -> NDArray[np.float64]: ...
+    def _scores(self, bags: Bags) -> Vector: ...
 
-    def _solve(self, gram: NDArray[np.float64], labels: NDArray[Any]) -> SVC:
-        """The plain SVM on a kernel matrix. Its intercept is the multiplier of the equality constraint."""
-        # without a seed scikit-learn would draw one from numpy's global generator, although nothing here is random
-        svm = SVC(kernel="precomputed", C=self.C, class_weight=self.class_weight, tol=self.tol, random_state=0)
-        return svm.fit(gram, labels)
-
-    def decision_function(self, bags: Bags) -> NDArray[np.float64]:
+    def decision_function(self, bags: Bags) -> Vector:
         """Score of each bag; positive for bags predicted positive.
 
         Parameters
@@ -125,11 +151,30 @@ class BagSVM(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no t
         return self._scores(bags)
 
     def _check_bags(self, bags: Bags) -> None:
-        check_is_fitted(self, "svm_")
+        check_is_fitted(self, "intercept_")
         if not isinstance(bags, Bags):
             raise TypeError(f"bags must be milfast.Bags, got {type(bags).__name__}: see Bags.from_list")
         if bags.n_features != self.n_features_in_:
             raise ValueError(f"bags have {bags.n_features} features, the training bags had {self.n_features_in_}")
+
+    def instance_scores(self, bags: Bags) -> Vector:
+        """Score of each instance: that of a bag which holds nothing else.
+
+        Parameters
+        ----------
+        bags : Bags
+
+        Returns
+        -------
+        ndarray of float64, shape (n_instances,)
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError, TypeError, ValueError
+            As `decision_function`.
+        """
+        self._check_bags(bags)
+        return self._scores(Bags(bags.instances, np.arange(bags.n_instances + 1)))
 
     def predict(self, bags: Bags) -> NDArray[np.int64]:
         """Label of each bag, 0 or 1; a score of 0 counts as negative.
@@ -150,22 +195,234 @@ class BagSVM(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no t
         return (self.decision_function(bags) > 0).astype(np.int64)
 
 
-def dual_objective(gram: NDArray[np.float64], svm: SVC) -> float:
-    """Value of the dual problem, 1/2 a'Ha - sum(a), at the solution.
+class InstanceSVM(BagSVM):
+    """A model that scores instances; a bag scores as its best one."""
+
+    cache_size: float
+
+    support_: NDArray[np.int64]
+    support_vectors_: NDArray[Any]
+    dual_coef_: Vector
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if not (is_number(self.cache_size) and self.cache_size > 0):
+            raise ValueError(f"cache_size must be a positive number of megabytes; got {self.cache_size!r}")
+
+    def _keep(self, points: NDArray[Any], coefficients: Vector, intercept: float) -> None:
+        """Remember what scores are made of."""
+        self.support_ = np.flatnonzero(coefficients)
+        self.support_vectors_ = points[self.support_]
+        self.dual_coef_ = coefficients[self.support_]
+        self.intercept_ = intercept
+
+    def _sums(self, bags: Bags) -> Vector:
+        """Score of each instance without the intercept."""
+        return self._instance_kernel.sums(bags.instances, self.support_vectors_, self.dual_coef_)
+
+    def instance_scores(self, bags: Bags) -> Vector:
+        """Score of each instance; positive for instances predicted positive.
+
+        Parameters
+        ----------
+        bags : Bags
+
+        Returns
+        -------
+        ndarray of float64, shape (n_instances,)
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError, TypeError, ValueError
+            As `decision_function`.
+        """
+        self._check_bags(bags)
+        return self._sums(bags) + self.intercept_
+
+    def _scores(self, bags: Bags) -> Vector:
+        return best_of_bags(bags, self._sums(bags)) + self.intercept_
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a model found in one round.
+
+    Attributes
+    ----------
+    coefficients : ndarray, shape (n_points,)
+        Of the points that scores are made of.
+    scores : ndarray, shape (n_instances,)
+        Of the training instances, with the intercept.
+    intercept : float
+    cost : float
+        Value of the model's objective.
+    values : ndarray
+        Variables of the solver, for the next round to start from.
+    gap : float
+        Violation of optimality that the solver left.
+    points : ndarray, shape (n_points, n_features), optional
+        The training instances by default.
+    numbers : ndarray of int64, shape (n_points,), optional
+        Numbers of the points among the training instances, and -1 for others.
+    """
+
+    coefficients: Vector
+    scores: Vector
+    intercept: float
+    cost: float
+    values: Vector
+    gap: float
+    points: NDArray[Any] | None = None
+    numbers: NDArray[np.int64] | None = None
+
+
+class AlternatingSVM(InstanceSVM):
+    """A model that alternates between a convex problem and a choice about the instances of positive bags.
+
+    A model adds `_start`, `_solve` and `_choose`; choices are arrays.
+    """
+
+    max_iter: int
+    n_restarts: int
+    random_state: RandomState
+    callback: Callable[[int, float], object] | None
+
+    #: A decrease of the objective by less than this share of it is none.
+    enough: ClassVar[float | None] = None
+
+    objective_: list[float]
+    n_iter_: int
+    converged_: bool
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if not is_positive_integer(self.max_iter):
+            raise ValueError(f"max_iter must be a positive integer; got {self.max_iter!r}")
+        if self.n_restarts != 0 and not is_positive_integer(self.n_restarts):
+            raise ValueError(f"n_restarts must be 0 or a positive integer; got {self.n_restarts!r}")
+        if self.callback is not None and not callable(self.callback):
+            raise TypeError(f"callback must be a function of round and objective; got {self.callback!r}")
+        seed_sequence(self.random_state)
+
+    @abstractmethod
+    def _start(self, bags: Bags, generator: np.random.Generator | None) -> NDArray[Any]:
+        """The choice to begin with; a random one from a generator."""
+
+    @abstractmethod
+    def _solve(self, bags: Bags, rows: KernelRows, choice: NDArray[Any], start: Vector | None) -> Answer:
+        """Solution of the convex problem for a choice."""
+
+    @abstractmethod
+    def _choose(self, bags: Bags, scores: Vector) -> NDArray[Any]:
+        """The best choice for scores of the training instances."""
+
+    def _fit(self, bags: Bags) -> None:
+        rows = self._instance_kernel.rows(bags.instances, self.cache_size)
+        generator = np.random.default_rng(seed_sequence(self.random_state))
+        best: tuple[Answer, NDArray[Any], list[float], bool] | None = None
+        for attempt in range(1 + self.n_restarts):
+            outcome = self._descend(bags, rows, self._start(bags, generator if attempt else None))
+            if best is None or outcome[0].cost < best[0].cost:
+                best = outcome
+        assert best is not None
+        answer, choice, self.objective_, self.converged_ = best
+        self.n_iter_ = len(self.objective_)
+        self._solved = answer.gap <= self.tol
+        self._keep(bags.instances if answer.points is None else answer.points, answer.coefficients, answer.intercept)
+        if answer.numbers is not None:
+            self.support_ = answer.numbers[self.support_]
+        self._remember(bags, choice)
+
+    def _remember(self, bags: Bags, choice: NDArray[Any]) -> None:
+        """Keep what the model shows of its last choice."""
+
+    def _descend(
+        self, bags: Bags, rows: KernelRows, choice: NDArray[Any]
+    ) -> tuple[Answer, NDArray[Any], list[float], bool]:
+        costs: list[float] = []
+        start: Vector | None = None
+        while True:
+            answer = self._solve(bags, rows, choice, start)
+            costs.append(answer.cost)
+            if self.callback is not None:
+                self.callback(len(costs), answer.cost)
+            following = self._choose(bags, answer.scores)
+            settled = bool(np.array_equal(following, choice))
+            if self.enough is not None and len(costs) > 1:
+                settled = settled or costs[-2] - costs[-1] <= self.enough * abs(costs[-1])
+            if settled or len(costs) == self.max_iter:
+                return answer, choice, costs, settled
+            choice, start = following, answer.values
+
+    def _advice(self) -> str | None:
+        name = type(self).__name__
+        if not self.converged_:
+            return (
+                f"{name} stopped after {self.max_iter} rounds while its choice of instances still changed: raise "
+                "max_iter, or take several starts with n_restarts"
+            )
+        return None if self._solved else unsolved(name)
+
+
+def unsolved(name: str) -> str:
+    """What to say when the solver has used up its steps.
 
     Parameters
     ----------
-    gram : ndarray, shape (n, n)
-    svm : sklearn.svm.SVC
-        Fitted on it.
+    name : str
+        Of the model.
 
     Returns
     -------
-    float
+    str
     """
-    signed = svm.dual_coef_[0]
-    support = gram[np.ix_(svm.support_, svm.support_)]
-    return float(0.5 * signed @ support @ signed - np.abs(signed).sum())
+    return f"the solver of {name} ran out of steps: scale the features, or lower C, or raise tol"
+
+
+def best_of_bags(bags: Bags, values: Vector) -> Vector:
+    """Largest value of each bag.
+
+    Parameters
+    ----------
+    bags : Bags
+    values : ndarray, shape (n_instances,)
+
+    Returns
+    -------
+    ndarray, shape (n_bags,)
+    """
+    return np.asarray(np.maximum.reduceat(values, bags.offsets[:-1]))
+
+
+def class_weights(class_weight: Any, labels: NDArray[Any]) -> Vector:
+    """Weights of class 0 and class 1, as in scikit-learn.
+
+    Parameters
+    ----------
+    class_weight : dict, "balanced" or None
+    labels : ndarray
+        0 and 1 of what carries a slack.
+
+    Returns
+    -------
+    ndarray of float64, shape (2,)
+
+    Raises
+    ------
+    ValueError
+        When `class_weight` is none of these, or a weight is not a positive number.
+    """
+    present = np.unique(labels)
+    weights = np.ones(2)
+    if class_weight is not None:
+        if not (class_weight == "balanced" or isinstance(class_weight, dict)):
+            raise ValueError(f"class_weight must be a dictionary, 'balanced' or None; got {class_weight!r}")
+        if isinstance(class_weight, dict):
+            for key, value in class_weight.items():
+                if key not in (0, 1) or not (is_number(value) and value > 0):
+                    raise ValueError(f"class_weight must give classes 0 and 1 positive numbers; got {class_weight!r}")
+        weights[present] = compute_class_weight(class_weight, classes=present, y=labels)
+    return weights
 
 
 def is_number(value: object) -> bool:

@@ -5,40 +5,45 @@ MIL assumption: **standard**. A bag scores as its best instance, so adding an in
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
-from milfast.gram import instance_gram
-from milfast.models.svm.base import BagSVM, dual_objective, is_positive_integer
+from milfast.models.svm.base import AlternatingSVM, Answer, class_weights
+from milfast.models.svm.solver import solve
+from milfast.models.svm.witness import Split, best_instances
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
+    from milfast._core import KernelRows
     from milfast.bags import Bags
+    from milfast.models.svm.solver import Vector
+    from milfast.seeding import RandomState
 
 __all__ = ["InstanceMISVM"]
 
 NAME = "mi-SVM"
 
-#: Kernel values held at once while scoring.
-BLOCK = 1 << 24
 
-
-class InstanceMISVM(BagSVM):
+class InstanceMISVM(AlternatingSVM):
     """Alternates between an SVM on all instances and the labels of the instances in positive bags.
 
-    The problem is mixed-integer [1]_: minimise the C-SVM objective over w, b and the instance labels, where every
-    instance of a negative bag is negative and at least one of a positive bag is positive. The heuristic starts with all
-    instances of positive bags positive, relabels them by the sign of their score (0 counts as positive), makes the best
-    instance of each positive bag positive, and stops when no label changes.
+    The problem is mixed-integer [1]_: minimise over w, b and instance labels y in {-1, 1}
+
+        w'w / 2 + C sum_i max(0, 1 - y_i (w'phi(x_i) + b)),
+
+    where every instance of a negative bag is negative and at least one of a positive bag is positive. The heuristic
+    starts with all instances of positive bags positive, relabels them by the sign of their score (0 counts as
+    positive), makes the best instance of each positive bag positive, and stops when no label changes.
 
     Parameters
     ----------
-    kernel : {"rbf", "linear", "poly"}
-        Instance kernel.
+    kernel : {"rbf", "linear", "poly"} or callable
+        Instance kernel. A callable gets two matrices of instances, shapes (n, n_features) and (m, n_features), and
+        returns their kernel, shape (n, m).
     gamma : float or "scale"
         "scale" is 1 / (n_features * variance of all training features).
     degree, coef0
@@ -46,25 +51,36 @@ class InstanceMISVM(BagSVM):
     C : float
         Weight of the slack.
     class_weight : dict or "balanced", optional
-        Of instances, as in scikit-learn.
+        Of instances by their current label, as in scikit-learn.
     max_iter : int
         Most rounds.
     tol : float
-        Tolerance of the solver.
+        Largest violation of optimality that the solver leaves.
+    n_restarts : int
+        Further descents from random choices; the one that ends with the least objective is kept.
+    random_state : int, numpy.random.Generator, numpy.random.SeedSequence or None
+        Of the restarts; nothing else is random.
+    cache_size : float
+        Megabytes of kernel rows that are kept while fitting.
+    callback : callable, optional
+        Called after each round with its number and the objective.
 
     Attributes
     ----------
-    svm_ : sklearn.svm.SVC
-        The last solution, with `dual_coef_` and `intercept_`.
-    support_vectors_ : ndarray, shape (n_support, n_features)
     instance_labels_ : ndarray of int64, shape (n_instances,)
         Labels of the training instances, 0 or 1.
     objective_ : list of float
-        Dual objective of each round, 1/2 a'Ha - sum(a).
+        Objective after each round; it never rises by more than `tol` explains.
     n_iter_ : int
         Number of rounds.
     converged_ : bool
-        Whether the labels stopped changing.
+        Whether the choice settled.
+    support_ : ndarray of int64, shape (n_support,)
+        Numbers of the training instances that scores are made of.
+    support_vectors_ : ndarray, shape (n_support, n_features)
+    dual_coef_ : ndarray of float64, shape (n_support,)
+    intercept_ : float
+        Multiplier of the solver's equality constraint.
     gamma_ : float
         The gamma in use.
     classes_, n_features_in_
@@ -89,7 +105,7 @@ class InstanceMISVM(BagSVM):
     def __init__(
         self,
         *,
-        kernel: str = "rbf",
+        kernel: str | Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]] = "rbf",
         gamma: float | str = "scale",
         degree: int = 3,
         coef0: float = 1.0,
@@ -97,6 +113,10 @@ class InstanceMISVM(BagSVM):
         class_weight: Any = None,
         max_iter: int = 50,
         tol: float = 1e-3,
+        n_restarts: int = 0,
+        random_state: RandomState = None,
+        cache_size: float = 500.0,
+        callback: Callable[[int, float], object] | None = None,
     ) -> None:
         self.kernel = kernel
         self.gamma = gamma
@@ -106,71 +126,31 @@ class InstanceMISVM(BagSVM):
         self.class_weight = class_weight
         self.max_iter = max_iter
         self.tol = tol
+        self.n_restarts = n_restarts
+        self.random_state = random_state
+        self.cache_size = cache_size
+        self.callback = callback
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if not is_positive_integer(self.max_iter):
-            raise ValueError(f"max_iter must be a positive integer; got {self.max_iter!r}")
-
-    def _fit(self, bags: Bags) -> None:
+    def _start(self, bags: Bags, generator: np.random.Generator | None) -> NDArray[np.int64]:
         assert bags.labels is not None
-        gram = self._gram(bags.instances)
-        starts = bags.offsets[:-1]
         in_positive = np.repeat(bags.labels == 1, bags.sizes)
-        labels = in_positive.astype(np.int64)
-        self.objective_: list[float] = []
-        self.converged_ = False
-        for _ in range(self.max_iter):
-            svm = self._solve(gram, labels)
-            self.objective_.append(dual_objective(gram, svm))
-            scores = gram[:, svm.support_] @ svm.dual_coef_[0] + svm.intercept_[0]
-            relabelled = (in_positive & (scores >= 0)).astype(np.int64)
-            best = np.maximum.reduceat(scores, starts)
-            witness = np.flatnonzero(scores == np.repeat(best, bags.sizes))
-            _, first = np.unique(bags.bag_index[witness], return_index=True)
-            relabelled[witness[first]] |= in_positive[witness[first]]
-            self.converged_ = bool((relabelled == labels).all())
-            if self.converged_:
-                break
-            labels = relabelled
-        self.n_iter_ = len(self.objective_)
-        if not self.converged_:
-            warnings.warn(
-                f"mi-SVM stopped after {self.max_iter} rounds while instance labels still changed: raise max_iter",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-        self.svm_ = svm
-        self.support_vectors_ = bags.instances[svm.support_]
-        self.instance_labels_ = labels
+        if generator is None:
+            return in_positive.astype(np.int64)
+        # signs at random, and one instance of each positive bag positive
+        return self._choose(bags, generator.uniform(-1, 1, bags.n_instances))
 
-    def _gram(self, x: NDArray[Any], y: NDArray[Any] | None = None) -> NDArray[np.float64]:
-        return instance_gram(x, y, self.kernel, self.gamma_, self.degree, self.coef0)
+    def _solve(self, bags: Bags, rows: KernelRows, choice: NDArray[Any], start: Vector | None) -> Answer:
+        limits = self.C * class_weights(self.class_weight, choice)[choice]
+        solution = solve(rows, 2 * choice - 1, limits, start=start, tol=self.tol)
+        scores = solution.scores + solution.intercept
+        return Answer(solution.values, scores, solution.intercept, solution.cost, solution.values, solution.gap)
 
-    def instance_scores(self, bags: Bags) -> NDArray[np.float64]:
-        """Score of each instance; positive for instances predicted positive.
+    def _choose(self, bags: Bags, scores: Vector) -> NDArray[np.int64]:
+        split = Split(bags)
+        labels = np.zeros(bags.n_instances, dtype=np.int64)
+        inside = scores[split.positives]
+        labels[split.positives] = (inside >= 0) | (best_instances(split, inside, share_ties=False) > 0)
+        return labels
 
-        Parameters
-        ----------
-        bags : Bags
-
-        Returns
-        -------
-        ndarray of float64, shape (n_instances,)
-
-        Raises
-        ------
-        sklearn.exceptions.NotFittedError, TypeError, ValueError
-            As `decision_function`.
-        """
-        self._check_bags(bags)
-        step = max(1, BLOCK // len(self.support_vectors_))
-        parts = [
-            self._gram(bags.instances[first : first + step], self.support_vectors_) @ self.svm_.dual_coef_[0]
-            for first in range(0, bags.n_instances, step)
-        ]
-        scores: NDArray[np.float64] = np.concatenate(parts) + self.svm_.intercept_[0]
-        return scores
-
-    def _scores(self, bags: Bags) -> NDArray[np.float64]:
-        return np.asarray(np.maximum.reduceat(self.instance_scores(bags), bags.offsets[:-1]))
+    def _remember(self, bags: Bags, choice: NDArray[Any]) -> None:
+        self.instance_labels_ = choice

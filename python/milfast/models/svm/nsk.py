@@ -7,30 +7,36 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from milfast.gram import Normalization, bag_gram
-from milfast.models.svm.base import BagSVM, dual_objective
+from milfast.models.svm.bag_kernel import BagKernelSVM, set_kernel
 
 if TYPE_CHECKING:
-    import numpy as np
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from milfast.bags import Bags
+    from milfast.gram import Normalization
+    from milfast.models.svm.solver import Vector
 
 __all__ = ["NSK"]
 
 NAME = "NSK"
 
 
-class NSK(BagSVM):
+class NSK(BagKernelSVM):
     """SVM on a set kernel between bags.
 
-    Solves the C-SVM with the kernel K(A, B) = sum of k(x, x') over x in A and x' in B, divided by the chosen
-    normaliser [1]_.
+    Minimises over w and b [1]_
+
+        w'w / 2 + C sum_B max(0, 1 - y_B (w'phi(B) + b))
+
+    with the kernel K(A, B) = sum of k(x, x') over x in A and x' in B, divided by the chosen normaliser.
 
     Parameters
     ----------
-    kernel : {"rbf", "linear", "poly"}
-        Instance kernel k.
+    kernel : {"rbf", "linear", "poly"} or callable
+        Instance kernel k. A callable gets two matrices of instances, shapes (n, n_features) and (m, n_features), and
+        returns their kernel, shape (n, m).
     gamma : float or "scale"
         "scale" is 1 / (n_features * variance of all training features).
     degree, coef0
@@ -42,18 +48,24 @@ class NSK(BagSVM):
         Divide by the product of the bag sizes, by sqrt(K(A, A) K(B, B)), or not at all. The tables of Raff & Holt
         (2023) were made without.
     class_weight : dict or "balanced", optional
-        As in scikit-learn.
+        Of bags, as in scikit-learn.
     tol : float
         Tolerance of the solver.
 
     Attributes
     ----------
     svm_ : sklearn.svm.SVC
-        The solution, with `dual_coef_` and `intercept_`.
+        The solution on the kernel matrix.
+    support_ : ndarray of int64, shape (n_support,)
+        Numbers of the training bags that scores are made of.
     support_bags_ : Bags
-        Bags with a nonzero multiplier.
+    dual_coef_ : ndarray of float64, shape (n_support,)
+    intercept_ : float
     objective_ : float
-        Dual objective, 1/2 a'Ha - sum(a).
+        The minimum.
+    n_iter_ : int
+        1: the problem is convex.
+    converged_ : bool
     gamma_ : float
         The gamma in use.
     classes_, n_features_in_
@@ -77,7 +89,7 @@ class NSK(BagSVM):
     def __init__(
         self,
         *,
-        kernel: str = "rbf",
+        kernel: str | Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]] = "rbf",
         gamma: float | str = "scale",
         degree: int = 3,
         coef0: float = 1.0,
@@ -95,30 +107,10 @@ class NSK(BagSVM):
         self.class_weight = class_weight
         self.tol = tol
 
-    def _gram(self, a: Bags, b: Bags | None = None) -> NDArray[np.float64]:
-        return bag_gram(
-            a,
-            b,
-            kernel=self.kernel,  # type: ignore[arg-type]  # checked in fit
-            gamma=self.gamma_,
-            degree=self.degree,
-            coef0=self.coef0,
-            normalize=self.normalize,
-        )
-
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.normalize not in (None, "average", "feature-space"):
             raise ValueError(f"normalize must be None, average or feature-space; got {self.normalize!r}")
 
-    def _fit(self, bags: Bags) -> None:
-        assert bags.labels is not None
-        gram = self._gram(bags)
-        self.svm_ = self._solve(gram, bags.labels)
-        self.support_bags_ = bags[self.svm_.support_]
-        self.objective_ = dual_objective(gram, self.svm_)
-
-    def _scores(self, bags: Bags) -> NDArray[np.float64]:
-        scores: NDArray[np.float64] = self._gram(bags, self.support_bags_) @ self.svm_.dual_coef_[0]
-        scores += self.svm_.intercept_[0]
-        return scores
+    def _gram(self, a: Bags, b: Bags | None = None) -> Vector:
+        return set_kernel(a, b, self._instance_kernel, self.normalize)

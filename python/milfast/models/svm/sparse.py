@@ -1,0 +1,82 @@
+"""The program of sMIL: negative instances, and positive bags as the sum of their instances."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from milfast.bags import Bags
+from milfast.models.svm.bag_kernel import bag_lengths
+from milfast.models.svm.base import class_weights
+from milfast.models.svm.solver import Combinations
+from milfast.models.svm.witness import Split
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from milfast.gram import Normalization
+    from milfast.models.svm.solver import InstanceKernel, Vector
+
+__all__ = ["SparseProgram"]
+
+
+@dataclass(frozen=True)
+class SparseProgram:
+    """What the solver is given.
+
+    Attributes
+    ----------
+    signs, limits, margins : ndarray, shape (n_variables,)
+        Of the instances of negative bags, then of the positive bags.
+    combinations : Combinations
+        What they stand for.
+    """
+
+    signs: NDArray[Any]
+    limits: Vector
+    margins: Vector
+    combinations: Combinations
+
+    @classmethod
+    def of(
+        cls,
+        bags: Bags,
+        kernel: InstanceKernel,
+        *,
+        normalize: Normalization,
+        C: float,
+        scale_C: bool,
+        class_weight: Any,
+    ) -> SparseProgram:
+        """The program for labelled bags.
+
+        Parameters
+        ----------
+        bags : Bags
+        kernel : InstanceKernel
+        normalize, C, scale_C, class_weight
+            As in sMIL.
+
+        Returns
+        -------
+        SparseProgram
+        """
+        assert bags.labels is not None
+        split = Split(bags)
+        n_negative, n_positive = len(split.negatives), len(split.sizes)
+        lengths = bag_lengths(bags[bags.labels == 1], kernel, normalize)
+        ones = Bags(bags.instances[split.negatives], np.arange(n_negative + 1))
+        labels = np.repeat([0, 1], [n_negative, n_positive])
+        shares = np.array([n_negative, n_positive]) if scale_C else np.ones(2)
+        return cls(
+            2 * labels - 1,
+            (C * class_weights(class_weight, labels) / shares)[labels],
+            np.concatenate([np.ones(n_negative), 2.0 / split.sizes - 1]),
+            Combinations(
+                np.concatenate([np.arange(n_negative), n_negative + np.concatenate([[0], np.cumsum(split.sizes)])]),
+                np.concatenate([split.negatives, split.positives]),
+                np.concatenate([1 / bag_lengths(ones, kernel, normalize), np.repeat(1 / lengths, split.sizes)]),
+            ),
+        )
