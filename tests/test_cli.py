@@ -454,6 +454,7 @@ def test_a_row_has_the_same_keys_whatever_the_check(rules: Path, capsys: pytest.
     rows = rows_of(capsys)
     intervals = ("train_auc", "fresh_auc", "test_auc", "worst_auc", "broken")
     plain = "model check recipe code verdict verdict_code flags paper_verdict reason worst_stratum oracle_auc size_auc "
+    plain += "train_accuracy fresh_accuracy test_accuracy "
     plain += "size_correlation assumption claims p_value p_holm needed_runs needed_test looks level n_train n_test "
     plain += "n_runs seed seconds"
     expected = {*plain.split(), *(f"{name}{part}" for name in intervals for part in ("", "_low", "_high"))}

@@ -24,7 +24,7 @@ RATES = ("accuracy", "balanced_accuracy", "sensitivity", "specificity")
 
 
 def published() -> list[dict[str, str]]:
-    known = json.loads((ROOT / "tests" / "golden" / "raff_holt_2023.json").read_text())
+    known = json.loads((ROOT / "python" / "milfast" / "checks" / "raff_holt_2023.json").read_text())
     return [
         {"model": model, "table": table, **dict(zip(known["columns"], figures, strict=True))}
         for table, rows in known["tables"].items()

@@ -295,13 +295,18 @@ def _show_parser(verbs: Any) -> None:
         "show",
         _show_study,
         "show what a study found so far",
-        "examples:\n  milfast show tables.db --format markdown\n  milfast show tables.db --model mi-Net --verdict fail",
+        "examples:\n  milfast show tables.db --format markdown\n"
+        "  milfast show tables.db --model mi-Net --verdict fail\n"
+        "  milfast show tables.db --printed",
     )
     parser.add_argument("file", metavar="STUDY", help="file made with --out")
     parser.add_argument("--model", nargs="+", metavar="NAME", help="only rows of these models")
     parser.add_argument("--check", nargs="+", metavar="CHECK", help="only rows of these checks; names or codes")
     parser.add_argument("--verdict", nargs="+", choices=tuple(VERDICTS), help="only rows with these verdicts")
     parser.add_argument("--level", type=float, default=0.95, help="level of the intervals of checks (default: 0.95)")
+    parser.add_argument(
+        "--printed", action="store_true", help="beside the figures of tables 2 to 4 of Raff & Holt (2023)"
+    )
     _format_argument(parser)
 
 
@@ -481,7 +486,7 @@ def _report_unfinished(records: Collection[Record]) -> None:
 
 def _show_study(options: argparse.Namespace) -> int:
     from milfast import evaluation
-    from milfast.checks import CheckResult
+    from milfast.checks import CheckResult, published
     from milfast.checks import jobs as check_jobs
     from milfast.study import Store
 
@@ -497,6 +502,10 @@ def _show_study(options: argparse.Namespace) -> int:
     finally:
         _report_unfinished(records)
     results = [result for result in kept if isinstance(result, CheckResult)]
+    if options.printed:
+        rows = [row for row in map(published.beside, results) if row is not None]
+        show(rows, table.PRINTED_COLUMNS, options.format)
+        return 0
     if results:
         show_checks(results, options.level, options.format)
     rows = [result.to_dict() for result in kept if not isinstance(result, CheckResult)]

@@ -112,7 +112,8 @@ impl Kernel for Step<'_> {
             let mut high = [f64::NEG_INFINITY; LANES];
             for at in (0..BLOCK).step_by(LANES) {
                 for lane in 0..LANES {
-                    let (up, down) = (gradient[at + lane] + no_rise[at + lane], gradient[at + lane] - no_fall[at + lane]);
+                    let (up, down) =
+                        (gradient[at + lane] + no_rise[at + lane], gradient[at + lane] - no_fall[at + lane]);
                     low[lane] = if up < low[lane] { up } else { low[lane] };
                     high[lane] = if down > high[lane] { down } else { high[lane] };
                 }
@@ -619,8 +620,7 @@ mod tests {
             for j in 0..n {
                 let same = group(i) != ALONE && group(i) == group(j);
                 let rises = values[i] < problem.upper[i];
-                let falls =
-                    values[j] > problem.lower[j] && (group(j) == ALONE || same || left(group(j)) > 1e-12);
+                let falls = values[j] > problem.lower[j] && (group(j) == ALONE || same || left(group(j)) > 1e-12);
                 if rises && falls {
                     worst = worst.max(gradient[j] - gradient[i]);
                 }

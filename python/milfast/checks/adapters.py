@@ -258,6 +258,27 @@ def at(place: str) -> Iterator[None]:
         raise
 
 
+def share_right(model: Any, scores: NDArray[Any], labels: NDArray[np.int64]) -> float:
+    """Accuracy of the labels that scores of a model stand for.
+
+    A decision above 0, a probability above 0.5 and a predicted label above the middle of its two values are positive.
+
+    Parameters
+    ----------
+    model : object
+    scores : ndarray, shape (n_bags,)
+        As `bag_scores` gives them.
+    labels : ndarray of int, shape (n_bags,)
+
+    Returns
+    -------
+    float
+    """
+    method = next(m for m in SCORING if hasattr(model, m))
+    halfway = method == "predict_proba" or (method == "predict" and scores.min() >= 0)
+    return float(np.mean((scores > (0.5 if halfway else 0.0)) == (labels == 1)))
+
+
 def bag_scores(model: Any, bags: Bags, name: str) -> NDArray[Any]:
     """Scores of bags by the first scoring method that a fitted model has.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import zlib
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from milfast import _core
 from milfast.bags import Bags
 from milfast.checks import catalogue
-from milfast.checks.adapters import Subject, at, bag_scores, fit
+from milfast.checks.adapters import Subject, at, bag_scores, fit, share_right
 from milfast.checks.estimate import Estimate
 from milfast.checks.fitted import Fitted, best_cut, comparable
 from milfast.checks.recipe import BagRecipe
@@ -313,27 +314,33 @@ def run_job(job: Job) -> list[Run]:
         assert bags.labels is not None
         return bags, bags.labels
 
-    def fitted_to(labels: NDArray[np.int64], part: int) -> Callable[[Bags], NDArray[Any]]:
+    def fitted_to(labels: NDArray[np.int64], part: int) -> Any:
         model = job.subject.fresh(seed(part))
         # a model sees labels where it learns, and kinds nowhere
         fit(model, Bags._trusted(train.instances, train.offsets, labels.copy(), None))
-        return lambda bags: bag_scores(model, bags, job.subject.name)
+        return model
+
+    def scores_of(model: Any, bags: Bags) -> NDArray[Any]:
+        return bag_scores(model, bags, job.subject.name)
 
     train, train_labels = sample(0, job.n_train, True)
     fresh, fresh_labels = sample(1, job.n_test, True)
     start = time.perf_counter()
     with at(f"while checking {job.subject.name} on {job.task} ({job.spelling}), run {job.run + 1}"):
-        score = fitted_to(train_labels, 3)
-        train_auc = Estimate.of_scores(score(train), train_labels)
-        fresh_scores = score(fresh)
+        model = fitted_to(train_labels, 3)
+        train_scores, fresh_scores = scores_of(model, train), scores_of(model, fresh)
+        train_auc = Estimate.of_scores(train_scores, train_labels)
         fresh_auc = Estimate.of_scores(fresh_scores, fresh_labels)
         found: dict[str, dict[str, Any]] = {}
         if job.task in job.checks:
             test, test_labels = sample(2, job.n_test, False)
-            test_scores = (fitted_to(1 - train_labels, 4) if about.swapped else score)(test)
+            tested = fitted_to(1 - train_labels, 4) if about.swapped else model
+            test_scores = scores_of(tested, test)
             found[job.task] = _shifted(job, test, test_labels, test_scores, about.swapped)
+            if not about.swapped:
+                found[job.task]["test_accuracy"] = share_right(tested, test_scores, test_labels)
         if laws := [check for check in job.checks if check != job.task]:
-            found |= _laws(job, laws, score, fresh, fresh_labels, fresh_scores, seed(5))
+            found |= _laws(job, laws, partial(scores_of, model), fresh, fresh_labels, fresh_scores, seed(5))
     seconds = time.perf_counter() - start
     return [
         Run(
@@ -349,6 +356,8 @@ def run_job(job: Job) -> list[Run]:
             seed=job.seed,
             run=job.run,
             seconds=seconds,
+            train_accuracy=share_right(model, train_scores, train_labels),
+            fresh_accuracy=share_right(model, fresh_scores, fresh_labels),
             **found[check],
         )
         for check in job.checks

@@ -115,6 +115,8 @@ class Run:
         Time for fitting and scoring.
     unstable : float or None
         For a law, the share of unchanged bags whose score changed when they were scored again, in other company.
+    train_accuracy, fresh_accuracy, test_accuracy : float or None
+        Share of the bags that the model labels rightly.
     """
 
     model: str
@@ -137,6 +139,9 @@ class Run:
     run: int
     seconds: float
     unstable: float | None = None
+    train_accuracy: float | None = None
+    fresh_accuracy: float | None = None
+    test_accuracy: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Every attribute as plain values.
@@ -195,6 +200,9 @@ class CheckResult:
         AUC of the positive shifted bags against that stratum, on bags other than those that it was chosen by.
     broken : Interval or None
         Share of the bags of the worst stratum that break the law; None for other checks.
+    train_accuracy, fresh_accuracy, test_accuracy : float or None
+        Share of the training, fresh and shifted bags that the model labels rightly, mean over runs. No verdict rests on
+        them: where the bait was moved, a score that ranks perfectly may stand wholly on one side of the cut.
     oracle_auc, size_auc : float or None
         Mean AUC on the shifted bags of the true rule, which is the ceiling, and of the bag size alone, which is what a
         model reaches that only counts instances.
@@ -243,6 +251,9 @@ class CheckResult:
     worst_stratum: str | None
     worst_auc: Interval | None
     broken: Interval | None
+    train_accuracy: float | None
+    fresh_accuracy: float | None
+    test_accuracy: float | None
     oracle_auc: float | None
     size_auc: float | None
     size_correlation: float
@@ -332,6 +343,9 @@ class CheckResult:
             worst_stratum=stratum,
             worst_auc=None if test is None or worst is None else worst.interval(shown),
             broken=worst.interval(shown) if test is None and worst is not None else None,
+            train_accuracy=_mean([r.train_accuracy for r in runs]),
+            fresh_accuracy=_mean([r.fresh_accuracy for r in runs]),
+            test_accuracy=_mean([r.test_accuracy for r in runs]),
             oracle_auc=_mean([r.oracle_auc for r in runs]),
             size_auc=_mean([r.size_auc for r in runs]),
             size_correlation=_mean([r.size_correlation for r in runs]) or 0.0,
@@ -394,6 +408,9 @@ class CheckResult:
             row |= {name: bounds["estimate"], f"{name}_low": bounds["low"], f"{name}_high": bounds["high"]}
         plain = (
             "worst_stratum",
+            "train_accuracy",
+            "fresh_accuracy",
+            "test_accuracy",
             "oracle_auc",
             "size_auc",
             "size_correlation",

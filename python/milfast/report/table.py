@@ -105,6 +105,24 @@ CHECK_COLUMNS = (
     Column("flags", "flags"),
 )
 
+#: Results beside what a paper printed for them.
+PRINTED_COLUMNS = (
+    Column("model", "model"),
+    Column("check", "check"),
+    Column("recipe", "recipe"),
+    Column("train acc", "train_accuracy"),
+    Column("paper", "printed_train_accuracy"),
+    Column("train AUC", "train_auc"),
+    Column("paper", "printed_train_auc"),
+    Column("fresh AUC", "fresh_auc"),
+    Column("test acc", "test_accuracy"),
+    Column("paper", "printed_test_accuracy"),
+    Column("test AUC", "test_auc", bounds=True),
+    Column("paper", "printed_test_auc"),
+    Column("verdict", "verdict"),
+    Column("paper's rule on its own figures", "printed_verdict"),
+)
+
 EVALUATION_COLUMNS = (
     Column("model", "model"),
     Column("data", "data"),
