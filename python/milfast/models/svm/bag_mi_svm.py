@@ -73,13 +73,14 @@ class BagMISVM(AlternatingSVM):
     witnesses_ : ndarray of int64, shape (n_positive_bags,)
         Number of the instance that stands for each positive training bag.
     objective_ : list of float
-        Objective after each round; it never rises by more than `tol` explains.
+        Objective after each round. The first is of means, which are no instances; from the second on it never rises by
+        more than `tol` explains.
     n_iter_ : int
         Number of rounds.
     converged_ : bool
         Whether the choice settled.
     support_ : ndarray of int64, shape (n_support,)
-        Numbers of the training instances that scores are made of.
+        Numbers of the training instances that scores are made of; -1 for a mean, where `max_iter` is 1.
     support_vectors_ : ndarray, shape (n_support, n_features)
     dual_coef_ : ndarray of float64, shape (n_support,)
     intercept_ : float

@@ -44,6 +44,9 @@ class SparseTransductiveMIL(AlternatingSVM):
     procedure), which never raises the objective. It starts with sMIL, whose program lacks the last sum, and stops when
     the signs stay or the objective falls by less than a millionth.
 
+    Nothing keeps all instances of positive bags from ending on the negative side, where the last sum is small: sbMIL
+    was made for bags in which that happens.
+
     Parameters
     ----------
     kernel : {"rbf", "linear", "poly"} or callable
