@@ -1,4 +1,4 @@
-"""Bags of the presence check beside the same law written for numpy, without a loop over bags."""
+"""Bags of the presence check beside the same law written for numpy and torch, with and without a loop over bags."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import pytest
 
 import milfast as mf
 
-N_BAGS = 20_000
+N_BAGS = 100_000
+N_FEATURES = 16
 BACKGROUND, POISON, WIDE, SHIFTED = range(4)
 MEANS = np.array([0.0, -10.0, 0.0, 1.0])
 DEVIATIONS = np.sqrt([1.0, 0.1, 3.0, 1.0])
@@ -27,26 +28,97 @@ def with_numpy(rng: np.random.Generator, dtype: Any) -> tuple[np.ndarray, np.nda
     concept = rng.integers(WIDE, SHIFTED, len(bag), endpoint=True)
     kinds = np.where(place < background[bag], BACKGROUND, np.where(labels[bag] == 1, concept, POISON))
     kinds = kinds[np.lexsort((rng.random(len(bag)), bag))]  # shuffled within each bag
-    x = rng.standard_normal((len(bag), 16), dtype=dtype)
+    x = rng.standard_normal((len(bag), N_FEATURES), dtype=dtype)
     x *= DEVIATIONS.astype(dtype)[kinds, None]
     x += MEANS.astype(dtype)[kinds, None]
     return x, offsets, labels
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_sampling(race: Any, dtype: str) -> None:
-    rng = np.random.default_rng(0)
+def with_torch(generator: Any, dtype: Any) -> tuple[Any, Any, Any]:
+    """The same with torch."""
+    torch = pytest.importorskip("torch")
 
-    def ours() -> mf.Bags:
-        return mf.sample_bags("presence", N_BAGS, recipe="paper", random_state=0, dtype=dtype)
+    def integers(low: int, high: int, n: int) -> Any:
+        return torch.randint(low, high + 1, (n,), generator=generator)
 
-    def peer() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        return with_numpy(rng, dtype)
+    labels = torch.arange(N_BAGS)[torch.randperm(N_BAGS, generator=generator)] % 2
+    background = integers(1, 10, N_BAGS)
+    sizes = background + torch.where(labels == 1, integers(1, 4, N_BAGS), 1)
+    offsets = torch.cat([torch.zeros(1, dtype=torch.int64), torch.cumsum(sizes, 0)])
+    n = int(offsets[-1])
+    bag = torch.repeat_interleave(sizes)
+    place = torch.arange(n) - offsets[bag]
+    kinds = torch.where(
+        place < background[bag], BACKGROUND, torch.where(labels[bag] == 1, integers(WIDE, SHIFTED, n), POISON)
+    )
+    kinds = kinds[torch.argsort(bag + torch.rand(n, generator=generator, dtype=torch.float64))]
+    x = torch.randn((n, N_FEATURES), dtype=dtype, generator=generator)
+    x *= torch.as_tensor(DEVIATIONS, dtype=dtype)[kinds, None]
+    x += torch.as_tensor(MEANS, dtype=dtype)[kinds, None]
+    return x, offsets, labels
 
-    # The same law: sizes and features agree within six standard errors.
-    bags, (x, offsets, labels) = ours(), peer()
-    assert labels.sum() == bags.labels.sum()
-    assert np.diff(offsets).mean() == pytest.approx(bags.sizes.mean(), abs=6 * 3.1 * (2 / N_BAGS) ** 0.5)
-    assert x.mean(dtype=float) == pytest.approx(bags.instances.mean(dtype=float), abs=0.02)
+
+def bag_by_bag(rng: np.random.Generator, n_bags: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The same as one would write it down: a loop over bags, a call for each block of instances of one law."""
+    bags = []
+    labels = rng.permutation(np.repeat([0, 1], n_bags // 2))
+    for label in labels:
+        if label:
+            wide = rng.binomial(special := rng.integers(1, 4, endpoint=True), 0.5)
+            blocks = [(WIDE, wide), (SHIFTED, special - wide)]
+        else:
+            blocks = [(POISON, 1)]
+        blocks.append((BACKGROUND, rng.integers(1, 10, endpoint=True)))
+        parts = [rng.normal(MEANS[kind], DEVIATIONS[kind], (n, N_FEATURES)) for kind, n in blocks if n > 0]
+        bag = np.concatenate(parts).astype(np.float32)
+        rng.shuffle(bag)
+        bags.append(bag)
+    return np.concatenate(bags), np.cumsum([0, *map(len, bags)]), labels
+
+
+def ours(dtype: str) -> mf.Bags:
+    return mf.sample_bags("presence", N_BAGS, recipe="paper", random_state=0, dtype=dtype)
+
+
+def same_law(bags: mf.Bags, x: Any, offsets: Any, labels: Any) -> None:
+    """Sizes and features agree within six standard errors."""
+    x, sizes, labels = np.asarray(x), np.diff(np.asarray(offsets)), np.asarray(labels)
+    assert labels.mean() == bags.labels.mean() == 0.5
+    assert sizes.mean() == pytest.approx(bags.sizes.mean(), abs=6 * 3.1 * (1 / len(sizes) + 1 / N_BAGS) ** 0.5)
+    assert x.mean(dtype=float) == pytest.approx(bags.instances.mean(dtype=float), abs=0.06)
     assert x.std(dtype=float) == pytest.approx(bags.instances.std(dtype=float), rel=0.02)
-    race(f"presence_20000_{dtype}", ours, "numpy without loops", peer, enough=0)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_beside_numpy(race: Any, dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    same_law(ours(dtype), *with_numpy(rng, dtype))
+    race(f"presence_1e5_{dtype}", lambda: ours(dtype), "numpy without loops", lambda: with_numpy(rng, dtype), enough=0)
+
+
+def test_beside_torch(race: Any) -> None:
+    torch = pytest.importorskip("torch")
+    torch.set_num_threads(1)
+    generator = torch.Generator().manual_seed(0)
+    same_law(ours("float32"), *with_torch(generator, torch.float32))
+    race(
+        "presence_1e5_torch",
+        lambda: ours("float32"),
+        "torch without loops",
+        lambda: with_torch(generator, torch.float32),
+        enough=0,
+    )
+
+
+def test_beside_a_loop_over_bags(race: Any) -> None:
+    rng, few = np.random.default_rng(0), N_BAGS // 10
+    same_law(ours("float32"), *bag_by_bag(rng, few))
+    race(
+        "presence_1e5_loop",
+        lambda: ours("float32"),
+        "numpy, one call a block",
+        lambda: bag_by_bag(rng, few),
+        rounds=5,
+        enough=0,
+        peer_scale=10,
+    )

@@ -166,7 +166,7 @@ impl ErrorSets {
         }
         let words = n_samples.div_ceil(WORD);
         let groups = n_sets.div_ceil(LANES);
-        let mut bits = memory::filled(Lanes::default(), groups.saturating_mul(words), BITS)?;
+        let mut bits = memory::many(&Lanes::default(), groups.saturating_mul(words), BITS, interrupt)?;
         let cuts = parallel::cuts(groups, 1, |group| group * words)?;
         parallel::fill(&mut bits, &cuts, groups * words * LANES > LARGE, interrupt, |group, out| {
             let sets = group * LANES..n_sets.min((group + 1) * LANES);

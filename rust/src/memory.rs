@@ -1,6 +1,10 @@
 //! Allocations that grow with the input: where there is no room, an error and not the end of the process.
 
 use crate::error::{Error, Result};
+use crate::parallel::Interrupt;
+
+/// Bytes that are written between two looks at the interrupt.
+const PIECE: usize = 1 << 25;
 
 fn lacking<T>(n: usize, what: &str) -> Error {
     let bytes = n as u128 * size_of::<T>() as u128;
@@ -38,6 +42,20 @@ pub fn filled<T: Clone>(value: T, n: usize, what: &str) -> Result<Vec<T>> {
     Ok(values)
 }
 
+/// As [`filled`], of so many values that even to write them takes long.
+///
+/// # Errors
+/// [`Error::Memory`], or [`Error::Interrupted`].
+pub fn many<T: Clone>(value: &T, n: usize, what: &str, interrupt: &Interrupt) -> Result<Vec<T>> {
+    let step = (PIECE / size_of::<T>().max(1)).max(1);
+    let mut values = room(n, what)?;
+    while values.len() < n {
+        interrupt.check()?;
+        values.resize((values.len() + step).min(n), value.clone());
+    }
+    Ok(values)
+}
+
 /// What an iterator of known length yields.
 ///
 /// # Errors
@@ -58,6 +76,16 @@ mod tests {
         assert_eq!(error.to_string(), "there is no room for the keys: 4611686018427387904 bytes were asked for");
         assert!(room::<u64>(usize::MAX, "x").is_err() && filled(0u8, usize::MAX, "x").is_err());
         assert!(reserve(&mut vec![1u8], usize::MAX, "x").is_err());
+    }
+
+    #[test]
+    fn many_values_are_written_piece_by_piece() {
+        let interrupt = Interrupt::default();
+        let values = many(&7u64, 3 * PIECE / 8 + 1, "x", &interrupt).unwrap();
+        assert!(values.len() == 3 * PIECE / 8 + 1 && values.iter().all(|&v| v == 7));
+        assert!(many(&7, 0, "x", &interrupt).unwrap().is_empty());
+        interrupt.raise();
+        assert_eq!(many(&7, 1, "x", &interrupt).unwrap_err(), Error::Interrupted);
     }
 
     #[test]

@@ -4,15 +4,20 @@
 //! number of threads. Normals use + - * / and the square root alone, which IEEE 754 fixes to the last bit: the same
 //! seed gives the same bits on every processor and dispatch path.
 
+use std::f64::consts::{LN_2, PI, SQRT_2};
+
 use crate::error::Result;
 use crate::parallel::Interrupt;
 use crate::simd::{Kernel, dispatch};
 
-const LANES: usize = 16;
+/// Counters whose words are made at once.
+pub const LANES: usize = 16;
 const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
 const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
-/// Normals made at once.
+/// Normals made of the words of [`LANES`] counters.
 pub const TILE: usize = 4 * LANES;
+/// Words of a stream that are made at once.
+pub const BATCH: usize = 16;
 
 fn key(seed: u64) -> [u32; 2] {
     [seed as u32, (seed >> 32) as u32]
@@ -34,27 +39,56 @@ fn philox(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
     counter
 }
 
-/// The words of [`LANES`] counters from one on.
+/// Words of [`LANES`] counters, each in the lower half of 64 bits; the upper half holds anything.
 ///
-/// All is kept in the lower half of 64 bits, whatever the upper half holds: so a product is one instruction for each
-/// vector, and nothing moves from lane to lane between the rounds.
+/// So a product is one instruction for each vector, and nothing moves from lane to lane.
+type Wide = [[u64; LANES]; 4];
+
+/// [`round`] of lower halves.
 #[inline(always)]
-fn words(counter: [u32; 4], key: [u32; 2]) -> [[u32; LANES]; 4] {
+fn wide_round(x: [u64; 4], k: [u64; 2]) -> [u64; 4] {
+    let a = u64::from(x[0] as u32) * u64::from(MULTIPLIERS[0]);
+    let b = u64::from(x[2] as u32) * u64::from(MULTIPLIERS[1]);
+    [(b >> 32) ^ x[1] ^ k[0], b, (a >> 32) ^ x[3] ^ k[1], a]
+}
+
+/// The keys of the rounds.
+#[inline(always)]
+fn wide_keys(key: [u32; 2]) -> [[u64; 2]; 10] {
+    let mut keys = [key; 10];
+    for i in 1..10 {
+        keys[i] = [keys[i - 1][0].wrapping_add(WEYL[0]), keys[i - 1][1].wrapping_add(WEYL[1])];
+    }
+    keys.map(|key| key.map(u64::from))
+}
+
+/// The words of [`LANES`] counters from one on.
+#[inline(always)]
+fn wide_words(counter: [u32; 4], keys: &[[u64; 2]; 10]) -> Wide {
+    let m = MULTIPLIERS.map(u64::from);
+    // of the first two rounds, half is the same in all lanes
+    let b = u64::from(counter[2]) * m[1];
+    let (same, next) = ((b >> 32) ^ u64::from(counter[1]) ^ keys[0][0], b ^ keys[1][0]);
+    let product = u64::from(same as u32) * m[0];
     let mut words = [[0; LANES]; 4];
     for lane in 0..LANES {
-        let mut x = [counter[0].wrapping_add(lane as u32), counter[1], counter[2], counter[3]].map(u64::from);
-        let mut key = key;
-        for _ in 0..10 {
-            let a = u64::from(x[0] as u32) * u64::from(MULTIPLIERS[0]);
-            let b = u64::from(x[2] as u32) * u64::from(MULTIPLIERS[1]);
-            x = [(b >> 32) ^ x[1] ^ u64::from(key[0]), b, (a >> 32) ^ x[3] ^ u64::from(key[1]), a];
-            key = [key[0].wrapping_add(WEYL[0]), key[1].wrapping_add(WEYL[1])];
+        let a = u64::from(counter[0].wrapping_add(lane as u32)) * m[0];
+        let b = u64::from(((a >> 32) ^ u64::from(counter[3]) ^ keys[0][1]) as u32) * m[1];
+        let mut x = [(b >> 32) ^ next, b, (product >> 32) ^ a ^ keys[1][1], product];
+        for key in &keys[2..] {
+            x = wide_round(x, *key);
         }
         for i in 0..4 {
-            words[i][lane] = x[i] as u32;
+            words[i][lane] = x[i];
         }
     }
     words
+}
+
+/// The words of [`LANES`] counters from one on.
+#[inline(always)]
+fn words(counter: [u32; 4], keys: &[[u64; 2]; 10]) -> [[u32; LANES]; 4] {
+    wide_words(counter, keys).map(|words| words.map(|word| word as u32))
 }
 
 /// A stream of random words.
@@ -62,7 +96,7 @@ fn words(counter: [u32; 4], key: [u32; 2]) -> [[u32; LANES]; 4] {
 pub struct Stream {
     key: [u32; 2],
     counter: [u32; 4],
-    words: [u32; 4],
+    words: [u32; BATCH],
     used: usize,
 }
 
@@ -71,21 +105,39 @@ impl Stream {
     #[must_use]
     pub fn new(seed: u64, stream: u64, purpose: u32) -> Self {
         let counter = [0, purpose, stream as u32, (stream >> 32) as u32];
-        Self { key: key(seed), counter, words: [0; 4], used: 4 }
+        Self { key: key(seed), counter, words: [0; BATCH], used: BATCH }
+    }
+
+    /// The same stream, given its first words as [`first_words`] makes them.
+    #[must_use]
+    pub fn with_first_words(seed: u64, stream: u64, purpose: u32, words: &[u32; BATCH]) -> Self {
+        let counter = [BATCH as u32 / 4, purpose, stream as u32, (stream >> 32) as u32];
+        Self { key: key(seed), counter, words: *words, used: 0 }
     }
 
     /// The next word.
+    #[inline]
     pub fn word(&mut self) -> u32 {
-        if self.used == 4 {
-            self.words = philox(self.counter, self.key);
-            self.counter[0] = self.counter[0].wrapping_add(1);
-            self.used = 0;
+        if self.used == BATCH {
+            self.refill();
         }
         self.used += 1;
         self.words[self.used - 1]
     }
 
+    #[cold]
+    #[inline(never)]
+    fn refill(&mut self) {
+        for (words, i) in self.words.as_chunks_mut().0.iter_mut().zip(0..) {
+            *words =
+                philox([self.counter[0].wrapping_add(i), self.counter[1], self.counter[2], self.counter[3]], self.key);
+        }
+        self.counter[0] = self.counter[0].wrapping_add(BATCH as u32 / 4);
+        self.used = 0;
+    }
+
     /// An unbiased integer in 0..n (Lemire 2019); 0 when n is 0.
+    #[inline]
     pub fn below(&mut self, n: u32) -> u32 {
         if n == 0 {
             return 0;
@@ -115,6 +167,7 @@ impl Stream {
     }
 
     /// A number in [0, 1) with 53 random bits.
+    #[inline]
     pub fn uniform(&mut self) -> f64 {
         let bits = u64::from(self.word()) << 32 | u64::from(self.word());
         (bits >> 11) as f64 * (1.0 / 9007199254740992.0)
@@ -139,58 +192,223 @@ impl Stream {
     }
 }
 
-/// u as a float, through the bits: vectorises everywhere.
-#[inline(always)]
-fn exact(u: u32) -> f64 {
-    f64::from_bits(0x4330_0000_0000_0000 | u64::from(u)) - 4503599627370496.0
+struct FirstWords<'a> {
+    key: [u32; 2],
+    first: u64,
+    purpose: u32,
+    out: &'a mut [[u32; BATCH]],
 }
 
-/// ln of (u + 1/2) / 2^32.
-#[inline(always)]
-fn ln_unit(u: u32) -> f64 {
-    let x = (exact(u) + 0.5) * (1.0 / 4294967296.0);
-    let bits = x.to_bits();
-    let exponent = exact((bits >> 52) as u32) - 1023.0;
-    let mantissa = f64::from_bits((bits & 0x000F_FFFF_FFFF_FFFF) | 0x3FF0_0000_0000_0000);
-    let big = mantissa > std::f64::consts::SQRT_2;
-    let m = if big { mantissa * 0.5 } else { mantissa };
-    let e = if big { exponent + 1.0 } else { exponent };
-    let s = (m - 1.0) / (m + 1.0);
-    let z = s * s;
-    let odd = 1.0 / 3.0
-        + z * (1.0 / 5.0
-            + z * (1.0 / 7.0
-                + z * (1.0 / 9.0 + z * (1.0 / 11.0 + z * (1.0 / 13.0 + z * (1.0 / 15.0 + z * (1.0 / 17.0)))))));
-    e * std::f64::consts::LN_2 + 2.0 * (s + s * z * odd)
+impl Kernel for FirstWords<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        let keys = wide_keys(self.key);
+        for (i, streams) in self.out.chunks_mut(LANES).enumerate() {
+            let start = self.first.wrapping_add((i * LANES) as u64);
+            for block in 0..BATCH / 4 {
+                let mut words = [[0; LANES]; 4];
+                for lane in 0..LANES {
+                    let stream = start.wrapping_add(lane as u64);
+                    let mut x = [block as u64, self.purpose.into(), stream, stream >> 32];
+                    for key in keys {
+                        x = wide_round(x, key);
+                    }
+                    for i in 0..4 {
+                        words[i][lane] = x[i] as u32;
+                    }
+                }
+                for (lane, stream) in streams.iter_mut().enumerate() {
+                    for i in 0..4 {
+                        stream[4 * block + i] = words[i][lane];
+                    }
+                }
+            }
+        }
+    }
 }
 
-/// Two independent normals from two words (Box & Muller 1958).
+/// The first words of the streams of a purpose from one on, for many at once.
+pub fn first_words(seed: u64, first_stream: u64, purpose: u32, out: &mut [[u32; BATCH]]) {
+    dispatch(FirstWords { key: key(seed), first: first_stream, purpose, out });
+}
+
+/// Pairs of normals that are made at once: with fewer a processor waits for one step after the other.
+const N: usize = 2 * LANES;
+
+/// 2^52: or-ing an integer below into its bits adds the integer, which vectorises everywhere.
+const TWO_52: f64 = 4503599627370496.0;
+
+/// What is known of pairs of normals on the way, kept in memory: there it waits while others take the same step.
+#[derive(Clone, Debug)]
+#[repr(C, align(64))] // what lies across two lines of the cache is not there at once for the next step
+struct Steps {
+    e: [f64; N],
+    s: [f64; N],
+    s2: [f64; N],
+    ln: [f64; N],
+    /// Twice the angle.
+    angle: [f64; N],
+    angle2: [f64; N],
+    sin: [f64; N],
+    cos: [f64; N],
+}
+
+impl Steps {
+    #[inline(always)]
+    fn new() -> Self {
+        let [e, s, s2, ln, angle, angle2, sin, cos] = [[0.0; N]; 8];
+        Self { e, s, s2, ln, angle, angle2, sin, cos }
+    }
+}
+
+/// Two independent normals from each two words (Box & Muller 1958), of which the lower halves count.
+///
+/// The radius is sqrt(-2 ln((u + 1/2) / 2^32)). Two bits of v choose a quadrant, thirty an angle inside (-pi/4, pi/4).
+/// Powers of two are factors that change no mantissa: they are taken out of u, of the logarithm and of the radius, and
+/// put into the sine and the cosine. Steps are taken for all lanes in turn and for several series at once, as each waits
+/// for the one before.
 #[inline(always)]
-fn normal_pair(u: u32, v: u32) -> (f64, f64) {
-    let radius = (-2.0 * ln_unit(u)).sqrt();
-    // two bits choose the quadrant, thirty the angle inside (-pi/4, pi/4)
-    let angle = (exact(v >> 2) + (0.5 - 536870912.0)) * (std::f64::consts::FRAC_PI_2 / 1073741824.0);
-    let z = angle * angle;
-    let sin = angle
-        + angle
-            * z
-            * (-1.0 / 6.0
-                + z * (1.0 / 120.0
-                    + z * (-1.0 / 5040.0 + z * (1.0 / 362880.0 + z * (-1.0 / 39916800.0 + z * (1.0 / 6227020800.0))))));
-    let cos = 1.0
-        + z * (-0.5
-            + z * (1.0 / 24.0
-                + z * (-1.0 / 720.0
-                    + z * (1.0 / 40320.0
-                        + z * (-1.0 / 3628800.0 + z * (1.0 / 479001600.0 + z * (-1.0 / 87178291200.0)))))));
-    let (a, b) = if v & 1 == 0 { (cos, sin) } else { (sin, -cos) };
-    let sign = if v & 2 == 0 { radius } else { -radius };
-    (sign * a, sign * b)
+fn normal_pairs(u: &[u64; N], v: &[u64; N], steps: &mut Steps, normals: &mut [[f64; HALF]; 2]) {
+    const MANTISSA: u64 = (1 << 52) - 1;
+    // added to the bits of a float whose mantissa is above sqrt(2), it carries into the exponent
+    const CARRY: u64 = MANTISSA - (SQRT_2.to_bits() & MANTISSA);
+    const TWO_50: f64 = TWO_52 / 4.0;
+    const SIGN: u64 = 1 << 63;
+    // coefficients of artanh(s) / s - 1 in s^2, of the sine of half the angle, and of twice its cosine
+    const LN: [f64; 7] = [1.0 / 15.0, 1.0 / 13.0, 1.0 / 11.0, 1.0 / 9.0, 1.0 / 7.0, 1.0 / 5.0, 1.0 / 3.0];
+    const SIN: [f64; 5] = [
+        -1.0 / 39916800.0 / 1024.0,
+        1.0 / 362880.0 / 256.0,
+        -1.0 / 5040.0 / 64.0,
+        1.0 / 120.0 / 16.0,
+        -1.0 / 6.0 / 4.0,
+    ];
+    const COS: [f64; 7] = [
+        1.0 / 479001600.0 / 2048.0,
+        -1.0 / 3628800.0 / 512.0,
+        1.0 / 40320.0 / 128.0,
+        -1.0 / 720.0 / 32.0,
+        1.0 / 24.0 / 8.0,
+        -0.5 / 2.0,
+        2.0,
+    ];
+    let Steps { e, s, s2, ln, angle, angle2, sin, cos } = steps;
+    for i in 0..N {
+        let x = f64::from_bits(TWO_52.to_bits() | (u[i] & 0xFFFF_FFFF)) - (TWO_52 - 0.5);
+        let bits = x.to_bits() + CARRY;
+        e[i] = f64::from_bits(TWO_52.to_bits() | (bits >> 52)) - (TWO_52 + 1055.0); // 1023 of the format, 32 of u
+        let m = f64::from_bits((bits & MANTISSA) + (1f64.to_bits() - CARRY)); // above sqrt(1/2), not above sqrt(2)
+        s[i] = (1.0 - m) / (m + 1.0);
+    }
+    for i in 0..N {
+        let place = f64::from_bits(TWO_50.to_bits() | (v[i] & 0xFFFF_FFFC)) - (TWO_50 + (536870912.0 - 0.5));
+        angle[i] = place * (PI / 1073741824.0);
+        angle2[i] = angle[i] * angle[i];
+        sin[i] = angle2[i] * (1.0 / 6227020800.0 / 4096.0);
+        cos[i] = angle2[i] * (-1.0 / 87178291200.0 / 8192.0);
+    }
+    for i in 0..N {
+        s2[i] = s[i] * s[i];
+        ln[i] = s2[i] * (1.0 / 17.0);
+    }
+    for k in 0..7 {
+        for i in 0..N {
+            ln[i] = if k == 6 { ln[i] + LN[k] } else { (ln[i] + LN[k]) * s2[i] };
+            cos[i] = if k == 6 { cos[i] + COS[k] } else { (cos[i] + COS[k]) * angle2[i] };
+            if k < 4 {
+                sin[i] = (sin[i] + SIN[k]) * angle2[i];
+            }
+        }
+    }
+    for (half, normals) in normals.iter_mut().enumerate() {
+        for lane in 0..LANES {
+            let i = half * LANES + lane;
+            let sin = angle[i] + angle[i] * angle2[i] * (sin[i] + SIN[4]);
+            let radius = (e[i] * (-0.5 * LN_2) + (s[i] + s[i] * s2[i] * ln[i])).sqrt().to_bits(); // half of it
+            let (a, b) = if v[i] & 1 == 0 { (cos[i], sin) } else { (sin, cos[i]) };
+            let flip = (v[i] << 62) & SIGN;
+            normals[lane] = f64::from_bits(radius ^ flip) * a;
+            normals[LANES + lane] = f64::from_bits(radius ^ flip ^ (v[i] << 63)) * b;
+        }
+    }
+}
+
+/// Normals of half a tile: the fewest that are made.
+pub const HALF: usize = 2 * LANES;
+/// Halves of tiles that are made at once.
+pub const HALVES: usize = 16;
+
+/// Normals of several streams, made together: tiles of short streams would keep a processor waiting.
+///
+/// For use in a [`Kernel`].
+#[derive(Clone, Debug)]
+#[repr(C, align(64))]
+pub struct Queue {
+    u: [u64; HALVES * LANES],
+    v: [u64; HALVES * LANES],
+    steps: Steps,
+    normals: [[f64; HALF]; HALVES],
+    keys: [[u64; 2]; 10],
+    purpose: u32,
+    queued: usize,
+}
+
+impl Queue {
+    /// A queue of streams of a purpose under a seed.
+    #[inline(always)]
+    #[must_use]
+    pub fn new(seed: u64, purpose: u32) -> Self {
+        Self {
+            u: [0; HALVES * LANES],
+            v: [0; HALVES * LANES],
+            steps: Steps::new(),
+            normals: [[0.0; HALF]; HALVES],
+            keys: wide_keys(key(seed)),
+            purpose,
+            queued: 0,
+        }
+    }
+
+    /// Put a tile of a stream into the queue, or its first half only; there must be room for both.
+    #[inline(always)]
+    pub fn push(&mut self, stream: u64, tile: usize, both: bool) {
+        let first = (tile as u32).wrapping_mul(LANES as u32);
+        let words = wide_words([first, self.purpose, stream as u32, (stream >> 32) as u32], &self.keys);
+        let start = self.queued * LANES;
+        for (queue, first) in [(&mut self.u, 0), (&mut self.v, 1)] {
+            if let Some(queue) = queue[start..].first_chunk_mut::<N>() {
+                queue[..LANES].copy_from_slice(&words[first]);
+                queue[LANES..].copy_from_slice(&words[first + 2]);
+            }
+        }
+        self.queued += 1 + usize::from(both);
+    }
+
+    /// Whether there is no room for another tile.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.queued > HALVES - 2
+    }
+
+    /// The normals of the halves in the queue, which is empty then.
+    #[inline(always)]
+    pub fn drain(&mut self) -> &[[f64; HALF]] {
+        let words = self.u.as_chunks().0.iter().zip(self.v.as_chunks().0);
+        let n = std::mem::take(&mut self.queued);
+        for (normals, (u, v)) in self.normals.as_chunks_mut().0.iter_mut().zip(words).take(n.div_ceil(2)) {
+            normal_pairs(u, v, &mut self.steps, normals);
+        }
+        &self.normals[..n]
+    }
 }
 
 struct Normals<'a> {
-    key: [u32; 2],
-    counter: [u32; 4],
+    seed: u64,
+    stream: u64,
+    purpose: u32,
+    first_tile: usize,
     out: &'a mut [f64],
 }
 
@@ -198,28 +416,21 @@ impl Kernel for Normals<'_> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
-        let mut block = self.counter[0];
-        for tile in self.out.chunks_mut(TILE) {
-            let words = words([block, self.counter[1], self.counter[2], self.counter[3]], self.key);
-            block = block.wrapping_add(LANES as u32);
-            let mut normals = [0.0; TILE];
-            for half in 0..2 {
-                for lane in 0..LANES {
-                    let (a, b) = normal_pair(words[2 * half][lane], words[2 * half + 1][lane]);
-                    normals[2 * half * LANES + lane] = a;
-                    normals[(2 * half + 1) * LANES + lane] = b;
-                }
+        let mut queue = Queue::new(self.seed, self.purpose);
+        let mut tile = self.first_tile;
+        for out in self.out.chunks_mut(HALVES * HALF) {
+            for _ in 0..out.len().div_ceil(TILE) {
+                queue.push(self.stream, tile, true);
+                tile = tile.wrapping_add(1);
             }
-            tile.copy_from_slice(&normals[..tile.len()]);
+            out.copy_from_slice(&queue.drain().as_flattened()[..out.len()]);
         }
     }
 }
 
 /// Fill `out` with the independent N(0, 1) of a stream from its tile `first_tile` on; a tile has [`TILE`] of them.
 pub fn fill_normals(seed: u64, stream: u64, purpose: u32, first_tile: usize, out: &mut [f64]) {
-    let first = (first_tile as u32).wrapping_mul(LANES as u32);
-    let counter = [first, purpose, stream as u32, (stream >> 32) as u32];
-    dispatch(Normals { key: key(seed), counter, out });
+    dispatch(Normals { seed, stream, purpose, first_tile, out });
 }
 
 /// Up to this bound two integers come out of one word, and less than one word in sixteen is rejected.
@@ -236,12 +447,12 @@ impl<const PAIRED: bool> Kernel for Below<'_, PAIRED> {
     type Output = usize;
     #[inline(always)]
     fn run(self) -> usize {
-        let n = self.n;
+        let (n, keys) = (self.n, wide_keys(self.key));
         // What is left of a word must not be less, or some numbers would come up more often than others.
         let least = if PAIRED { (n * n).wrapping_neg() % (n * n) } else { n.wrapping_neg() % n };
         let (mut block, mut rejected) = (self.counter[0], 0);
         for tile in self.out.chunks_mut(if PAIRED { 2 * TILE } else { TILE }) {
-            let words = words([block, self.counter[1], self.counter[2], self.counter[3]], self.key);
+            let words = words([block, self.counter[1], self.counter[2], self.counter[3]], &keys);
             let words = words.as_flattened();
             let (mut first, mut second, mut rejects) = ([0; TILE], [0; TILE], 0);
             for ((first, second), &word) in first.iter_mut().zip(&mut second).zip(words) {
@@ -320,16 +531,103 @@ mod tests {
         assert_eq!(philox(pi, [0xa4093822, 0x299f31d0]), [0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1]);
     }
 
+    /// The logarithm, the sine and the cosine as they are, with no factor moved elsewhere.
+    fn normal_pair(u: u32, v: u32) -> [f64; 2] {
+        let x = (f64::from(u) + 0.5) / 4294967296.0;
+        let exponent = f64::from((x.to_bits() >> 52) as u32) - 1023.0;
+        let mantissa = f64::from_bits((x.to_bits() & 0x000F_FFFF_FFFF_FFFF) | 0x3FF0_0000_0000_0000);
+        let (m, e) = if mantissa > SQRT_2 { (mantissa * 0.5, exponent + 1.0) } else { (mantissa, exponent) };
+        let s = (m - 1.0) / (m + 1.0);
+        let series = |z: f64, from: &[f64]| from[1..].iter().fold(from[0], |sum, c| c + z * sum);
+        let odd = series(s * s, &[17.0, 15.0, 13.0, 11.0, 9.0, 7.0, 5.0, 3.0].map(|n| 1.0 / n));
+        let ln = e * LN_2 + 2.0 * (s + s * (s * s) * odd);
+        let want = x.ln();
+        assert!((ln - want).abs() <= 1e-15 + 2e-15 * want.abs(), "{u}: {ln} {want}");
+        let angle = (f64::from(v >> 2) + 0.5 - 536870912.0) * (std::f64::consts::FRAC_PI_2 / 1073741824.0);
+        let z = angle * angle;
+        let term = |n: u32| [1.0, -1.0][n as usize / 2 % 2] / (1..=n).map(f64::from).product::<f64>();
+        let sin = angle + angle * z * series(z, &[13, 11, 9, 7, 5, 3].map(term));
+        let cos = series(z, &[14, 12, 10, 8, 6, 4, 2, 0].map(term));
+        assert!((sin - angle.sin()).abs() < 1e-13 && (cos - angle.cos()).abs() < 1e-13, "{v}"); // the series end
+        let (a, b) = if v & 1 == 0 { (cos, sin) } else { (sin, -cos) };
+        let radius = (-2.0 * ln).sqrt();
+        let sign = if v & 2 == 0 { radius } else { -radius };
+        [sign * a, sign * b]
+    }
+
+    #[derive(Clone)]
+    struct Pairs(Vec<[[u64; N]; 2]>);
+    impl Kernel for Pairs {
+        type Output = Vec<[[u64; 2]; N]>;
+        #[inline(always)]
+        fn run(self) -> Self::Output {
+            let (mut steps, mut normals) = (Steps::new(), [[0.0; HALF]; 2]);
+            let pairs = self.0.iter().map(|[u, v]| {
+                normal_pairs(u, v, &mut steps, &mut normals);
+                let pair = |i: usize| [0, LANES].map(|b| normals[i / LANES][i % LANES + b].to_bits());
+                std::array::from_fn(pair)
+            });
+            pairs.collect()
+        }
+    }
+
     #[test]
-    fn logarithm_and_angle_agree_with_the_standard_library() {
+    fn normals_are_those_of_the_plain_formula_to_the_last_bit() {
         let mut draw = Stream::new(1, 0, 0);
-        for i in 0..100_000u32 {
-            let u = if i < 1000 { i } else { draw.word() };
-            let want = ((f64::from(u) + 0.5) / 4294967296.0).ln();
-            assert!((ln_unit(u) - want).abs() <= 1e-15 + 2e-15 * want.abs(), "{u}: {} {want}", ln_unit(u));
-            let v = draw.word();
-            let (a, b) = normal_pair(u, v);
-            assert!(((a * a + b * b) / (-2.0 * want) - 1.0).abs() < 1e-13);
+        let root = |k: u32| (SQRT_2 * f64::from(1u32 << k)) as u32; // where the exponent changes
+        let mut edges: Vec<u32> = (0..31).flat_map(|k| [1 << k, root(k)]).flat_map(|x| [x - 1, x, x + 1]).collect();
+        edges.extend([u32::MAX, u32::MAX - 1, 3 << 30, 1 << 31]);
+        let mut words: Vec<[u32; 2]> = edges.iter().flat_map(|&u| edges.iter().map(move |&v| [u, v])).collect();
+        words.resize_with((words.len() + 200_000).next_multiple_of(N), || [draw.word(), draw.word()]);
+        let wide = |words: &[[u32; 2]; N]| {
+            [0, 1].map(|i| words.map(|word| u64::from(word[i]) | u64::from(word[1 - i]) << 32)) // the upper half is no matter
+        };
+        for all in on_every_level(&Pairs(words.as_chunks().0.iter().map(wide).collect())) {
+            for (found, words) in all.iter().zip(words.as_chunks::<N>().0) {
+                for (lane, &[u, v]) in words.iter().enumerate() {
+                    let want = normal_pair(u, v).map(f64::to_bits);
+                    assert_eq!(found[lane], want, "{u} {v}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_queue_makes_the_normals_of_its_streams() {
+        let mut queue = Queue::new(3, 1);
+        let mut want: Vec<f64> = Vec::new();
+        let halves = [(4, 0, true), (1 << 40, 7, false), (5, 1, true), (6, 0, false), (7, usize::MAX, true)];
+        for (stream, tile, both) in halves {
+            assert!(!queue.is_full());
+            queue.push(stream, tile, both);
+            let mut tile_of = vec![0.0; TILE];
+            fill_normals(3, stream, 1, tile, &mut tile_of);
+            want.extend(&tile_of[..if both { TILE } else { HALF }]);
+        }
+        let found = queue.drain().as_flattened();
+        assert_eq!(found.len(), want.len());
+        assert!(found.iter().zip(&want).all(|(a, b)| a.to_bits() == b.to_bits()));
+        assert!(
+            (0..HALVES / 2).all(|tile| !queue.is_full() && {
+                queue.push(0, tile, true);
+                true
+            }) && queue.is_full()
+        );
+    }
+
+    #[test]
+    fn first_words_are_those_of_the_stream() {
+        for first in [0, 5, u64::from(u32::MAX) - 3, u64::MAX - 2] {
+            let mut first_of = [[0; BATCH]; 19];
+            first_words(8, first, 6, &mut first_of);
+            for (i, words) in (0..).zip(&first_of) {
+                let stream = u64::wrapping_add(first, i);
+                let (mut plain, mut begun) = (Stream::new(8, stream, 6), Stream::with_first_words(8, stream, 6, words));
+                for at in 0..3 * BATCH as u32 {
+                    let want = philox([at / 4, 6, stream as u32, (stream >> 32) as u32], key(8))[at as usize % 4];
+                    assert_eq!([plain.word(), begun.word()], [want; 2]);
+                }
+            }
         }
     }
 
@@ -340,7 +638,7 @@ mod tests {
         #[inline(always)]
         fn run(self) -> Vec<u64> {
             let mut out = vec![0.0f64; self.0];
-            Normals { key: key(5), counter: [0, 1, 2, 3], out: &mut out }.run();
+            Normals { seed: 5, stream: 3 << 32 | 2, purpose: 1, first_tile: 0, out: &mut out }.run();
             out.iter().map(|x| x.to_bits()).collect()
         }
     }

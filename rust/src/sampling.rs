@@ -3,11 +3,13 @@
 //! The sampler knows components, draws and roles; it knows no test by name. Bag `i` depends on the seed, on `i` and on
 //! its label alone (and, where a choice is balanced over all bags of a class, on the number of bags).
 
+use std::ops::Range;
+
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::parallel::{self, Interrupt};
-use crate::rng::{Stream, TILE, fill_normals};
-use crate::simd::Real;
+use crate::rng::{BATCH, HALF, HALVES, LANES, Queue, Stream, first_words};
+use crate::simd::{Kernel, Real, dispatch};
 
 /// Instances of one kind: N(mean, deviation^2 I).
 #[derive(Clone, Debug)]
@@ -16,6 +18,8 @@ pub struct Component {
     pub mean: Vec<f64>,
     /// Standard deviation of each feature.
     pub deviation: f64,
+    /// Number of the concept whose presence such an instance shows.
+    pub concept: Option<u16>,
 }
 
 /// How a draw picks among its components.
@@ -72,6 +76,8 @@ pub struct Plan {
     pub offsets: Vec<i64>,
     /// Kind of each instance.
     pub kinds: Vec<u16>,
+    /// First bag that is positive although it lacks a concept, or negative although it holds every one.
+    pub contradiction: Option<usize>,
 }
 
 const DECISIONS: u32 = 0;
@@ -80,8 +86,6 @@ const ORDER: u32 = 2;
 const BALANCE: u32 = 3;
 /// Bags of one task.
 const BLOCK: usize = 512;
-/// Normals drawn between two looks at the interrupt: whole tiles, so that the cuts change no bit.
-const CHUNK: usize = 256 * TILE;
 /// Kinds are handed on as 16-bit integers with a sign.
 const MOST_COMPONENTS: usize = i16::MAX as usize;
 const KINDS: &str = "the kinds of the instances";
@@ -173,46 +177,94 @@ fn balance(draws: &[Draw], seed: u64, role: u64, n: usize, interrupt: &Interrupt
         .collect()
 }
 
-/// Append the kinds of one bag to `kinds`.
-fn bag_kinds(
-    recipe: &Recipe,
-    (positive, rank): (bool, usize),
-    shares: &[Vec<u16>],
-    mut random: Stream,
-    kinds: &mut Vec<u16>,
-    interrupt: &Interrupt,
-) -> Result<()> {
-    let start = kinds.len();
-    for (draw, shares) in if positive { &recipe.positive } else { &recipe.negative }.iter().zip(shares) {
-        if draw.probability < 1.0 && random.uniform() >= draw.probability {
-            continue;
-        }
-        let count: u64 = draw.counts.iter().map(|&(low, high)| u64::from(random.between(low, high))).sum();
-        let copies = if draw.choice == Choice::Each { draw.components.len() } else { 1 };
-        let more = count.saturating_mul(copies as u64);
-        interrupt.check()?;
-        memory::reserve(kinds, usize::try_from(more).unwrap_or(usize::MAX), KINDS)?;
-        match draw.choice {
-            Choice::Each => {
-                for &component in &draw.components {
-                    kinds.extend((0..count).map(|_| component));
-                }
+/// Which concepts were seen, one bit each.
+struct Concepts {
+    /// For each component the place of its concept: the word, and the bit in it, none for what shows no concept.
+    marks: Vec<(usize, u64)>,
+    /// What is seen where all concepts are; empty where there are none.
+    all: Vec<u64>,
+}
+
+impl Concepts {
+    fn of(recipe: &Recipe) -> Result<Self> {
+        let marks = recipe.components.iter().map(|component| match component.concept {
+            Some(concept) => (usize::from(concept) / 64, 1 << (concept % 64)),
+            None => (0, 0),
+        });
+        let marks = memory::collect(marks, "the concepts")?;
+        let words = marks.iter().filter(|mark| mark.1 != 0).map(|mark| mark.0 + 1).max().unwrap_or(0);
+        let mut all = memory::filled(0, words, "the concepts")?;
+        for &(word, bit) in &marks {
+            if bit != 0 {
+                all[word] |= bit;
             }
-            Choice::Bag => {
-                let component = pick(draw, random.uniform());
-                kinds.extend((0..count).map(|_| component));
-            }
-            Choice::Balanced => kinds.extend((0..count).map(|_| shares[rank])),
-            Choice::Instance => kinds.extend((0..count).map(|_| pick(draw, random.uniform()))),
         }
+        Ok(Self { marks, all })
     }
-    let size = recipe.size.map_or(0, |(low, high)| random.between(low, high)).max(recipe.pad_to) as usize;
-    let filler = (start + size).saturating_sub(kinds.len());
-    interrupt.check()?;
-    memory::reserve(kinds, filler, KINDS)?;
-    kinds.extend((0..filler).map(|_| recipe.filler));
-    interrupt.check()?;
-    random.shuffle(&mut kinds[start..], interrupt) // the place of an instance in its bag must not tell what it is
+
+    /// What is seen where no concept is.
+    fn none(&self) -> Result<Vec<u64>> {
+        memory::filled(0, self.all.len(), "the concepts")
+    }
+}
+
+/// Bags that are being put together.
+struct Bags<'a> {
+    concepts: &'a Concepts,
+    kinds: Vec<u16>,
+    /// Concepts seen in the last bag.
+    seen: Vec<u64>,
+}
+
+impl Bags<'_> {
+    /// Append instances of a component, for which there is room.
+    fn put(&mut self, component: u16, count: u64) {
+        let (word, bit) = self.concepts.marks[usize::from(component)];
+        if count > 0
+            && let Some(seen) = self.seen.get_mut(word)
+        {
+            *seen |= bit;
+        }
+        self.kinds.resize(self.kinds.len() + count as usize, component);
+    }
+
+    /// Append the kinds of one bag.
+    fn add(
+        &mut self,
+        recipe: &Recipe,
+        (positive, rank): (bool, usize),
+        shares: &[Vec<u16>],
+        mut random: Stream,
+        interrupt: &Interrupt,
+    ) -> Result<()> {
+        let start = self.kinds.len();
+        for word in &mut self.seen {
+            *word = 0;
+        }
+        for (draw, shares) in if positive { &recipe.positive } else { &recipe.negative }.iter().zip(shares) {
+            if draw.probability < 1.0 && random.uniform() >= draw.probability {
+                continue;
+            }
+            let count: u64 = draw.counts.iter().map(|&(low, high)| u64::from(random.between(low, high))).sum();
+            let copies = if draw.choice == Choice::Each { draw.components.len() } else { 1 };
+            let more = count.saturating_mul(copies as u64);
+            interrupt.check()?;
+            memory::reserve(&mut self.kinds, usize::try_from(more).unwrap_or(usize::MAX), KINDS)?;
+            match draw.choice {
+                Choice::Each => draw.components.iter().for_each(|&component| self.put(component, count)),
+                Choice::Bag => self.put(pick(draw, random.uniform()), count),
+                Choice::Balanced => self.put(shares[rank], count),
+                Choice::Instance => (0..count).for_each(|_| self.put(pick(draw, random.uniform()), 1)),
+            }
+        }
+        let size = recipe.size.map_or(0, |(low, high)| random.between(low, high)).max(recipe.pad_to) as usize;
+        let filler = (start + size).saturating_sub(self.kinds.len());
+        interrupt.check()?;
+        memory::reserve(&mut self.kinds, filler, KINDS)?;
+        self.put(recipe.filler, filler as u64);
+        interrupt.check()?;
+        random.shuffle(&mut self.kinds[start..], interrupt) // the place of an instance must not tell what it is
+    }
 }
 
 /// Labels, sizes and instance kinds of `n_negative` and `n_positive` bags, in random order or negatives first.
@@ -239,38 +291,154 @@ pub fn plan(
         balance(&recipe.negative, seed, 0, n_negative, interrupt)?,
         balance(&recipe.positive, seed, 1, n_positive, interrupt)?,
     ];
-    let mut seen = [0usize; 2];
-    let ranks = labels.iter().map(|&positive| {
-        seen[usize::from(positive)] += 1;
-        seen[usize::from(positive)] - 1
-    });
-    let ranks = memory::collect(ranks, "the ranks of the bags")?;
-    let blocks = memory::collect((0..n_bags).step_by(BLOCK), "the list of tasks")?;
-    let parts = parallel::map(blocks, n_bags > 4 * BLOCK, interrupt, |first| {
-        let (mut sizes, mut kinds) = (memory::room(BLOCK, "the sizes of the bags")?, Vec::new());
-        for bag in first..(first + BLOCK).min(n_bags) {
-            let random = Stream::new(seed, bag as u64, DECISIONS);
-            let (before, role) = (kinds.len(), (labels[bag], ranks[bag]));
-            bag_kinds(recipe, role, &shares[usize::from(labels[bag])], random, &mut kinds, interrupt)?;
-            if kinds.len() == before {
+    let concepts = Concepts::of(recipe)?;
+    let mut offsets = memory::filled(0, n_bags + 1, "the offsets of the bags")?;
+    // of each task: the rank of its first bag among the bags of either class, the labels, where the sizes go
+    let mut blocks = memory::room(n_bags.div_ceil(BLOCK), "the list of tasks")?;
+    let mut ranks = [0; 2];
+    for (labels, sizes) in labels.chunks(BLOCK).zip(offsets[1..].chunks_mut(BLOCK)) {
+        blocks.push((ranks, labels, sizes));
+        let positive = labels.iter().filter(|&&positive| positive).count();
+        ranks = [ranks[0] + labels.len() - positive, ranks[1] + positive];
+    }
+    let parts = parallel::map(blocks, n_bags > 4 * BLOCK, interrupt, |(mut ranks, labels, sizes)| {
+        let first = ranks[0] + ranks[1];
+        let mut bags = Bags { concepts: &concepts, kinds: Vec::new(), seen: concepts.none()? };
+        let mut words = memory::filled([0; BATCH], labels.len(), "random words")?;
+        first_words(seed, first as u64, DECISIONS, &mut words);
+        let mut contradiction = None;
+        for (((bag, &positive), words), size) in (first..).zip(labels).zip(&words).zip(sizes) {
+            let random = Stream::with_first_words(seed, bag as u64, DECISIONS, words);
+            let (before, rank) = (bags.kinds.len(), &mut ranks[usize::from(positive)]);
+            bags.add(recipe, (positive, *rank), &shares[usize::from(positive)], random, interrupt)?;
+            *rank += 1;
+            if bags.kinds.len() == before {
                 return Err(Error::Range(format!(
                     "bag {bag} came out empty: let some draw always give an instance, or set pad_to=1"
                 )));
             }
-            sizes.push((kinds.len() - before) as i64);
+            let holds = bags.seen.iter().zip(&concepts.all).all(|(seen, all)| seen == all);
+            if !bags.seen.is_empty() && holds != positive {
+                contradiction = contradiction.or(Some(bag));
+            }
+            *size = (bags.kinds.len() - before) as i64;
         }
-        Ok((sizes, kinds))
+        Ok((bags.kinds, contradiction))
     })?;
-    let mut offsets = memory::room(n_bags + 1, "the offsets of the bags")?;
-    offsets.push(0);
-    let mut kinds = memory::room(parts.iter().map(|(_, kinds)| kinds.len()).sum(), KINDS)?;
-    for (sizes, part) in parts {
-        for size in sizes {
-            offsets.push(offsets[offsets.len() - 1] + size);
-        }
-        kinds.extend(part);
+    for i in 0..n_bags {
+        offsets[i + 1] += offsets[i];
     }
-    Ok(Plan { labels, offsets, kinds })
+    let contradiction = parts.iter().find_map(|part| part.1);
+    let mut kinds = memory::room(parts.iter().map(|(kinds, _)| kinds.len()).sum(), KINDS)?;
+    for (part, _) in &parts {
+        kinds.extend_from_slice(part);
+    }
+    Ok(Plan { labels, offsets, kinds, contradiction })
+}
+
+/// What the features of instances are drawn from.
+struct Laws<'a> {
+    /// Number of features.
+    d: usize,
+    /// Means of each component, one component after the other.
+    means: Vec<f64>,
+    components: &'a [Component],
+}
+
+/// Features of some bags, into `out`. What is in the queue is computed in f64 whatever the output, so that the f32 sample
+/// is the f64 sample rounded.
+struct Features<'a, T> {
+    laws: &'a Laws<'a>,
+    plan: &'a Plan,
+    bags: Range<usize>,
+    seed: u64,
+    out: &'a mut [T],
+    interrupt: &'a Interrupt,
+}
+
+impl<T: Real> Kernel for Features<'_, T> {
+    type Output = Result<()>;
+    #[inline(always)]
+    fn run(self) -> Result<()> {
+        let Self { laws, plan, bags, seed, out, interrupt } = self;
+        let mut queue = Queue::new(seed, FEATURES);
+        // how many values each half in the queue has to give
+        let (mut given, mut halves) = ([0; HALVES], 0);
+        let mut sink = Sink { laws, kinds: &plan.kinds[plan.offsets[bags.start] as usize..], column: 0, out };
+        for bag in bags {
+            let mut left = (plan.offsets[bag + 1] - plan.offsets[bag]) as usize * laws.d;
+            let mut tile = 0;
+            while left > 0 {
+                queue.push(bag as u64, tile, left > HALF);
+                for _ in 0..=usize::from(left > HALF) {
+                    given[halves] = left.min(HALF);
+                    left -= given[halves];
+                    halves += 1;
+                }
+                tile += 1;
+                if queue.is_full() {
+                    interrupt.check()?;
+                    sink.take(queue.drain(), &given[..halves]);
+                    halves = 0;
+                }
+            }
+        }
+        sink.take(queue.drain(), &given[..halves]);
+        Ok(())
+    }
+}
+
+/// Where features go: values so far not written, and the kinds of their instances.
+struct Sink<'a, T> {
+    laws: &'a Laws<'a>,
+    kinds: &'a [u16],
+    /// Feature of the next value.
+    column: usize,
+    out: &'a mut [T],
+}
+
+impl<'a, T: Real> Sink<'a, T> {
+    /// Write the first normals of each half, scaled and shifted.
+    #[inline(always)]
+    fn take(&mut self, normals: &[[f64; HALF]], given: &[usize]) {
+        let d = self.laws.d;
+        for (normals, &given) in normals.iter().zip(given) {
+            let mut normals = &normals[..given];
+            if d.is_multiple_of(LANES) {
+                for normals in normals.as_chunks::<LANES>().0 {
+                    let (deviation, means, values) = self.next(LANES);
+                    if let (Some(means), Some(values)) =
+                        (means.first_chunk::<LANES>(), values.first_chunk_mut::<LANES>())
+                    {
+                        *values = std::array::from_fn(|i| T::from_f64(normals[i] * deviation + means[i]));
+                    }
+                }
+                continue;
+            }
+            while !normals.is_empty() {
+                let (these, later) = normals.split_at(normals.len().min(d - self.column));
+                let (deviation, means, values) = self.next(these.len());
+                for ((value, normal), mean) in values.iter_mut().zip(these).zip(means) {
+                    *value = T::from_f64(normal * deviation + mean);
+                }
+                normals = later;
+            }
+        }
+    }
+
+    /// Deviation, means and place of the next n values, all of one instance.
+    #[inline(always)]
+    fn next(&mut self, n: usize) -> (f64, &'a [f64], &'a mut [T]) {
+        let (laws, kind) = (self.laws, usize::from(self.kinds[0]));
+        let means = &laws.means[kind * laws.d + self.column..][..n];
+        let (values, rest) = std::mem::take(&mut self.out).split_at_mut(n);
+        self.out = rest;
+        self.column += n;
+        if self.column == laws.d {
+            (self.column, self.kinds) = (0, &self.kinds[1..]);
+        }
+        (laws.components[kind].deviation, means, values)
+    }
 }
 
 /// Draw the features of a plan, row-major into `out` (instances, features).
@@ -279,44 +447,21 @@ pub fn plan(
 /// [`Error::Memory`], [`Error::Interrupted`].
 pub fn features<T: Real>(recipe: &Recipe, plan: &Plan, seed: u64, out: &mut [T], interrupt: &Interrupt) -> Result<()> {
     let d = recipe.components.first().map_or(0, |c| c.mean.len());
+    let mut means = memory::room(d * recipe.components.len(), "the means")?;
+    recipe.components.iter().for_each(|component| means.extend_from_slice(&component.mean));
+    let laws = Laws { d, means, components: &recipe.components };
     let n_bags = plan.labels.len();
     let cuts = parallel::cuts(n_bags, BLOCK, |bag| plan.offsets[bag] as usize * d)?;
-    parallel::fill(out, &cuts, out.len() > 1 << 16, interrupt, |block, mut out| {
-        let mut scratch = memory::filled(0.0, out.len().min(CHUNK), "random numbers")?;
-        for bag in block * BLOCK..((block + 1) * BLOCK).min(n_bags) {
-            let rows = plan.offsets[bag] as usize..plan.offsets[bag + 1] as usize;
-            let (values, rest) = out.split_at_mut(rows.len() * d);
-            let (mut row, mut column) = (rows.start, 0);
-            for (i, values) in values.chunks_mut(CHUNK).enumerate() {
-                interrupt.check()?;
-                let normals = &mut scratch[..values.len()];
-                fill_normals(seed, bag as u64, FEATURES, i * (CHUNK / TILE), normals);
-                // A chunk may begin and end inside a row.
-                let (mut values, mut normals) = (values, &normals[..]);
-                while !values.is_empty() {
-                    let component = &recipe.components[usize::from(plan.kinds[row])];
-                    let means = &component.mean[column..d.min(column + values.len())];
-                    let (these, later) = values.split_at_mut(means.len());
-                    // computed in f64 whatever the output, so that the f32 sample is the f64 sample rounded
-                    for ((value, normal), mean) in these.iter_mut().zip(normals).zip(means) {
-                        *value = T::from_f64(normal * component.deviation + mean);
-                    }
-                    (values, normals) = (later, &normals[means.len()..]);
-                    column += means.len();
-                    if column == d {
-                        (row, column) = (row + 1, 0);
-                    }
-                }
-            }
-            out = rest;
-        }
-        Ok(())
+    parallel::fill(out, &cuts, out.len() > 1 << 16, interrupt, |block, out| {
+        let bags = block * BLOCK..((block + 1) * BLOCK).min(n_bags);
+        dispatch(Features { laws: &laws, plan, bags, seed, out, interrupt })
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rng::fill_normals;
 
     fn draw(choice: Choice, components: &[u16], counts: &[(u32, u32)]) -> Draw {
         Draw {
@@ -329,7 +474,7 @@ mod tests {
     }
 
     fn recipe() -> Recipe {
-        let component = |mean| Component { mean: vec![mean; 4], deviation: 0.5 };
+        let component = |mean| Component { mean: vec![mean; 4], deviation: 0.5, concept: None };
         Recipe {
             components: vec![component(0.0), component(10.0), component(20.0), component(30.0)],
             negative: vec![draw(Choice::Balanced, &[1, 2], &[(1, 1)]), draw(Choice::Bag, &[0], &[(1, 9)])],
@@ -387,6 +532,38 @@ mod tests {
     }
 
     #[test]
+    fn a_bag_of_the_wrong_label_is_found() {
+        let never = Interrupt::default();
+        // beyond 64 concepts, and one that two components show
+        let mut recipe = recipe();
+        let n_concepts = 70;
+        recipe.components = (0..=n_concepts + 1)
+            .map(|i| Component { mean: vec![0.0], deviation: 1.0, concept: (i > 0).then(|| i.min(n_concepts) - 1) })
+            .collect();
+        let all: Vec<u16> = (1..=n_concepts).collect();
+        recipe.negative = vec![draw(Choice::Each, &all[1..], &[(1, 1)]), draw(Choice::Bag, &[0], &[(1, 2)])];
+        recipe.positive = vec![draw(Choice::Each, &all, &[(1, 1)])];
+        assert_eq!(plan(&recipe, 3000, 3000, true, 1, &never).unwrap().contradiction, None);
+        recipe.positive[0].components[69] = n_concepts + 1;
+        assert_eq!(plan(&recipe, 3000, 3000, true, 1, &never).unwrap().contradiction, None);
+        recipe.negative.push(Draw { probability: 0.01, ..draw(Choice::Bag, &[1], &[(1, 1)]) });
+        let found = plan(&recipe, 3000, 3000, true, 1, &never).unwrap();
+        let holds = |bag: usize| {
+            let kinds = &found.kinds[found.offsets[bag] as usize..found.offsets[bag + 1] as usize];
+            all[..69].iter().all(|kind| kinds.contains(kind))
+        };
+        assert!(found.contradiction.is_some());
+        assert_eq!(found.contradiction, (0..6000).find(|&bag| holds(bag) != found.labels[bag]));
+        recipe.components.iter_mut().for_each(|component| component.concept = None);
+        assert_eq!(plan(&recipe, 3000, 3000, true, 1, &never).unwrap().contradiction, None);
+        recipe.components[0].concept = Some(5); // the filler counts as well
+        (recipe.negative, recipe.positive) = (vec![draw(Choice::Bag, &[1], &[(1, 1)])], vec![]);
+        assert_eq!(plan(&recipe, 9, 0, true, 1, &never).unwrap().contradiction, None);
+        recipe.pad_to = 2;
+        assert_eq!(plan(&recipe, 9, 0, true, 1, &never).unwrap().contradiction, Some(0));
+    }
+
+    #[test]
     fn contradictions_are_refused() {
         let never = Interrupt::default();
         let mut bad = recipe();
@@ -401,7 +578,7 @@ mod tests {
         assert!(plan(&recipe(), 1 << 39, 0, true, 0, &never).is_err());
         assert!(plan(&recipe(), usize::MAX, usize::MAX, true, 0, &never).is_err());
         let mut many = recipe();
-        many.components.resize(MOST_COMPONENTS + 1, Component { mean: vec![0.0; 4], deviation: 1.0 });
+        many.components.resize(MOST_COMPONENTS + 1, Component { mean: vec![0.0; 4], deviation: 1.0, concept: None });
         assert!(plan(&many, 1, 1, true, 0, &never).unwrap_err().to_string().contains("at most 32767 components"));
     }
 
@@ -416,7 +593,8 @@ mod tests {
 
     #[test]
     fn features_of_a_large_bag_are_drawn_in_chunks_without_a_seam() {
-        let component = |i: u16| Component { mean: (0..7).map(f64::from).collect(), deviation: f64::from(i + 1) };
+        let component =
+            |i: u16| Component { mean: (0..7).map(f64::from).collect(), deviation: f64::from(i + 1), concept: None };
         let recipe = Recipe {
             components: (0..3).map(component).collect(),
             negative: vec![draw(Choice::Instance, &[0, 1, 2], &[(5000, 5000)])],
@@ -428,7 +606,7 @@ mod tests {
         let never = Interrupt::default();
         let plan = plan(&recipe, 1, 0, false, 9, &never).unwrap();
         let mut x = vec![0.0f64; 5000 * 7];
-        assert!(x.len() > 2 * CHUNK && !CHUNK.is_multiple_of(7));
+        assert!(x.len() > 2 * HALVES * HALF && !HALF.is_multiple_of(7));
         features(&recipe, &plan, 9, &mut x, &never).unwrap();
         let mut want = vec![0.0f64; x.len()];
         fill_normals(9, 0, FEATURES, 0, &mut want);

@@ -3,6 +3,7 @@
 use numpy::{PyArray1, prelude::*};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyString;
 
 use super::arrays::{Matrix, new_matrix};
 use super::running::{VERY_LONG, interruptible};
@@ -56,6 +57,11 @@ fn draws(role: &str, given: Vec<DrawTuple>) -> PyResult<Vec<Draw>> {
 /// seed : int
 /// single : bool
 ///     True gives float32, False float64; float32 is the float64 sample rounded.
+/// name : str
+///     Name of the recipe, for messages.
+/// concepts : list of int or None, length n_components, optional
+///     Number of the concept whose presence an instance of the component shows. Where there are any, a bag must be
+///     positive if and only if every concept is present.
 ///
 /// Returns
 /// -------
@@ -67,10 +73,10 @@ fn draws(role: &str, given: Vec<DrawTuple>) -> PyResult<Vec<Draw>> {
 /// Raises
 /// ------
 /// ValueError
-///     When the recipe contradicts itself.
+///     When the recipe contradicts itself, or a bag does what `concepts` rules out.
 #[pyfunction]
 #[pyo3(signature = (*, means, deviations, negative, positive, filler, size, pad_to, n_negative, n_positive,
-                    shuffled, seed, single))]
+                    shuffled, seed, single, name="", concepts=None))]
 #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools, clippy::type_complexity)]
 pub(super) fn sample_bags<'py>(
     py: Python<'py>,
@@ -86,15 +92,22 @@ pub(super) fn sample_bags<'py>(
     shuffled: bool,
     seed: u64,
     single: bool,
+    name: &str,
+    concepts: Option<Vec<Option<u16>>>,
 ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i16>>)> {
     let (means, [n, d]) = Matrix::of(means, "means")?;
     if n != deviations.len() {
         return Err(PyValueError::new_err(format!("means has {n} rows, deviations {} entries", deviations.len())));
     }
+    let concepts = concepts.unwrap_or_else(|| vec![None; n]);
+    if n != concepts.len() {
+        return Err(PyValueError::new_err(format!("means has {n} rows, concepts {} entries", concepts.len())));
+    }
     let means = means.into_f64()?;
     let mut components = memory::room(n, "the components")?;
-    for (mean, deviation) in means.slice().chunks_exact(d).zip(deviations) {
-        components.push(Component { mean: memory::collect(mean.iter().copied(), "the components")?, deviation });
+    for ((mean, deviation), concept) in means.slice().chunks_exact(d).zip(deviations).zip(concepts) {
+        let mean = memory::collect(mean.iter().copied(), "the components")?;
+        components.push(Component { mean, deviation, concept });
     }
     let recipe = Recipe {
         components,
@@ -107,6 +120,14 @@ pub(super) fn sample_bags<'py>(
     let most = sampling::largest_bag(&recipe).saturating_mul(n_negative.saturating_add(n_positive) as u128);
     let long = n_negative.saturating_add(n_positive) > LONG || most > VERY_LONG as u128;
     let plan = interruptible(py, long, |stop| sampling::plan(&recipe, n_negative, n_positive, shuffled, seed, stop))?;
+    if let Some(bag) = plan.contradiction {
+        let (role, holds) = if plan.labels[bag] { ("positive", "lacks a") } else { ("negative", "holds every") };
+        return Err(PyValueError::new_err(format!(
+            "recipe {} contradicts itself: its {role} bag {bag} {holds} concept, but a bag is positive if and only if \
+             every concept is present",
+            PyString::new(py, name).repr()?
+        )));
+    }
     macro_rules! features {
         ($type:ty) => {{
             let out = new_matrix::<$type>(py, plan.kinds.len(), d)?;
@@ -119,6 +140,6 @@ pub(super) fn sample_bags<'py>(
     }
     let instances = if single { features!(f32) } else { features!(f64) };
     let labels = memory::collect(plan.labels.iter().map(|&l| i64::from(l)), "the labels")?;
-    let kinds = memory::collect(plan.kinds.iter().map(|&k| k as i16), "the kinds of the instances")?;
+    let kinds = plan.kinds.into_iter().map(|k| k as i16).collect(); // in the memory of the kinds
     Ok((instances, PyArray1::from_vec(py, plan.offsets), PyArray1::from_vec(py, labels), PyArray1::from_vec(py, kinds)))
 }
