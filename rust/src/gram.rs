@@ -479,15 +479,33 @@ impl<T: Real, F: Form<T>, G: Fold<T>> RealKernel<T> for Columns<'_, T, F, G> {
                 }
                 let mut row = rows.start;
                 while row + 4 <= rows.end {
-                    fold_rows::<T, S, G, 4>(simd, self.fold, &values[(row - start) * T::LANES..], &shifts, &mut self.totals[first..]);
+                    fold_rows::<T, S, G, 4>(
+                        simd,
+                        self.fold,
+                        &values[(row - start) * T::LANES..],
+                        &shifts,
+                        &mut self.totals[first..],
+                    );
                     row += 4;
                 }
                 if row + 2 <= rows.end {
-                    fold_rows::<T, S, G, 2>(simd, self.fold, &values[(row - start) * T::LANES..], &shifts, &mut self.totals[first..]);
+                    fold_rows::<T, S, G, 2>(
+                        simd,
+                        self.fold,
+                        &values[(row - start) * T::LANES..],
+                        &shifts,
+                        &mut self.totals[first..],
+                    );
                     row += 2;
                 }
                 if row < rows.end {
-                    fold_rows::<T, S, G, 1>(simd, self.fold, &values[(row - start) * T::LANES..], &shifts, &mut self.totals[first..]);
+                    fold_rows::<T, S, G, 1>(
+                        simd,
+                        self.fold,
+                        &values[(row - start) * T::LANES..],
+                        &shifts,
+                        &mut self.totals[first..],
+                    );
                 }
             }
         }
@@ -703,7 +721,9 @@ pub fn bag_gram<T: Real>(
                     }
                 }
             }
-            if sum { mirror(out, n_rows, interrupt)? }
+            if sum {
+                mirror(out, n_rows, interrupt)?
+            }
         }
         Some(b) if !sum => {
             let mut back = memory::filled(0.0, out.len(), "the matches of the other bags")?;
@@ -980,7 +1000,16 @@ mod tests {
                 for first in (0..n).step_by(step) {
                     for i in 0..panels.len() {
                         let (parts, totals) = (&[(first..(first + step).min(n), 0)], &mut pieces);
-                        dispatch_reals(Columns { rows, parts, panels, piece: i..i + 1, form, fold: Sum, shifts, totals });
+                        dispatch_reals(Columns {
+                            rows,
+                            parts,
+                            panels,
+                            piece: i..i + 1,
+                            form,
+                            fold: Sum,
+                            shifts,
+                            totals,
+                        });
                     }
                 }
                 assert!(whole.iter().zip(&pieces).all(|(a, b)| a.to_bits() == b.to_bits()));

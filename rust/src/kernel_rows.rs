@@ -6,8 +6,11 @@ use crate::error::{Error, Result};
 use crate::gram::{Chosen, InstanceKernel, check_finite, with_form};
 use crate::memory;
 use crate::parallel::{self, Interrupt};
-use crate::simd::{Kernel, dispatch};
-use crate::tiles::{Form, LANES, Panels, Products, ROWS, Rows, TASK, tile};
+use crate::simd::{Kernel, Real, RealKernel, Vectors, dispatch, dispatch_reals};
+use crate::tiles::{Form, Panels, Products, ROWS, Rows, TASK, each, tile};
+
+/// Instances of a panel.
+const LANES: usize = <f64 as Real>::LANES;
 
 /// Rows are padded with zeros to a multiple of this.
 pub(crate) const PADDING: usize = 64;
@@ -26,12 +29,17 @@ struct OneRow<'a, F> {
     out: &'a mut [f64],
 }
 
-impl<F: Form<f64>> Kernel for OneRow<'_, F> {
+impl<F: Form<f64>> RealKernel<f64> for OneRow<'_, F> {
     type Output = ();
     #[inline(always)]
-    fn run(self) {
-        for (i, out) in self.out.as_chunks_mut::<LANES>().0.iter_mut().enumerate().take(self.panels.len()) {
-            *out = tile::<f64, F, 1>(self.form, self.rows, self.row, self.panels, i)[0];
+    fn run<S: Vectors<f64>>(self, simd: S) {
+        for i in 0..self.panels.len() {
+            let out = &mut self.out[i * LANES..(i + 1) * LANES];
+            for lane in (0..LANES).step_by(2 * S::WIDTH) {
+                let [values] = tile::<f64, S, F, 1>(simd, self.form, self.rows, self.row, self.panels, i, lane);
+                simd.store(values[0], &mut out[lane..]);
+                simd.store(values[1], &mut out[lane + S::WIDTH..]);
+            }
         }
     }
 }
@@ -190,7 +198,7 @@ impl KernelRows {
         self.held[slot] = (i, true);
         self.slot_of[i] = slot as u32;
         let out = &mut self.slots[slot];
-        with_form!(*chosen, |form| dispatch(OneRow { rows, row: i, panels, form, out }));
+        with_form!(*chosen, |form| dispatch_reals(OneRow { rows, row: i, panels, form, out }));
         // lanes beyond the last instance repeat it
         out[self.n..].fill(0.0);
         Ok(())
@@ -247,33 +255,46 @@ struct Weighted<'a, F> {
 }
 
 impl<F: Form<f64>> Weighted<'_, F> {
+    /// Sums of `R` rows, lane by lane, whatever the width of a register.
     #[inline(always)]
-    fn some<const R: usize>(&mut self, at: usize) {
-        let mut sums = [[0.0; LANES]; R];
-        for (i, coefficients) in self.coefficients.as_chunks::<LANES>().0.iter().enumerate() {
-            let values = tile::<f64, F, R>(self.form, self.rows, self.first + at, self.panels, i);
-            for r in 0..R {
-                for lane in 0..LANES {
-                    sums[r][lane] += values[r][lane] * coefficients[lane];
-                }
+    fn some<S: Vectors<f64>, const R: usize>(&mut self, simd: S, at: usize) {
+        let mut sums = [0.0; ROWS * LANES];
+        for i in 0..self.panels.len() {
+            for lane in (0..LANES).step_by(2 * S::WIDTH) {
+                let values = tile::<f64, S, F, R>(simd, self.form, self.rows, self.first + at, self.panels, i, lane);
+                let low = simd.load(&self.coefficients[i * LANES + lane..]);
+                let high = simd.load(&self.coefficients[i * LANES + lane + S::WIDTH..]);
+                each!(r < R => {
+                    let sums = &mut sums[r * LANES + lane..];
+                    let [a, b] = [simd.load(sums), simd.load(&sums[S::WIDTH..])];
+                    simd.store(simd.mul_add(values[r][0], low, a), sums);
+                    simd.store(simd.mul_add(values[r][1], high, b), &mut sums[S::WIDTH..]);
+                });
             }
         }
-        for r in 0..R {
-            self.out[at + r] = sums[r].iter().sum();
+        for (out, sums) in self.out[at..at + R].iter_mut().zip(sums.as_chunks::<LANES>().0) {
+            *out = sums.iter().sum();
         }
     }
 }
 
-impl<F: Form<f64>> Kernel for Weighted<'_, F> {
+impl<F: Form<f64>> RealKernel<f64> for Weighted<'_, F> {
     type Output = ();
     #[inline(always)]
-    fn run(mut self) {
-        let whole = self.out.len() / ROWS * ROWS;
-        for at in (0..whole).step_by(ROWS) {
-            self.some::<ROWS>(at);
-        }
-        for at in whole..self.out.len() {
-            self.some::<1>(at);
+    fn run<S: Vectors<f64>>(mut self, simd: S) {
+        let mut at = 0;
+        while at < self.out.len() {
+            let left = self.out.len() - at;
+            if S::MANY && left >= 8 {
+                self.some::<S, 8>(simd, at);
+                at += 8;
+            } else if left >= 4 {
+                self.some::<S, 4>(simd, at);
+                at += 4;
+            } else {
+                self.some::<S, 1>(simd, at);
+                at += 1;
+            }
         }
     }
 }
@@ -305,7 +326,7 @@ pub fn weighted_sums(
     let large = rows.len().saturating_mul(padded.len()).saturating_mul(d) > 1 << 18;
     with_form!(chosen, |form| parallel::fill(out, &cuts, large, interrupt, |block, out| {
         let coefficients = &padded;
-        dispatch(Weighted { rows: &rows, first: block * step, panels: &panels, coefficients, form, out });
+        dispatch_reals(Weighted { rows: &rows, first: block * step, panels: &panels, coefficients, form, out });
         Ok(())
     }))
 }

@@ -154,7 +154,8 @@ impl<'a, T: Real> Rows<'a, T> {
         if let Some(scale) = scale {
             x.iter_mut().for_each(|value| *value = *value * scale);
         }
-        let halves = memory::collect(x.chunks_exact(d).map(half_norm), "the norms of the instances")?;
+        let mut halves = memory::filled(T::default(), x.len() / d, NORMS)?;
+        dispatch(HalfNorms { values: &x, d, halves: &mut halves });
         Ok(Self { values: Cow::Owned(x), halves, d })
     }
 
@@ -218,9 +219,7 @@ impl<T: Real> Kernel for PanelNorms<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
-        for (halves, panel) in
-            self.halves.chunks_exact_mut(T::LANES).zip(self.values.chunks_exact(T::LANES * self.d))
-        {
+        for (halves, panel) in self.halves.chunks_exact_mut(T::LANES).zip(self.values.chunks_exact(T::LANES * self.d)) {
             for column in panel.chunks_exact(T::LANES) {
                 for (half, &value) in halves.iter_mut().zip(column) {
                     *half = value.mul_add(value, *half);
