@@ -21,7 +21,7 @@ const WIDEST: usize = 32;
 /// Bags that are added up side by side.
 const SUMMED: usize = 8;
 /// Numbers that a task keeps at most, where it has more than one bag.
-const KEPT: usize = 1 << 20;
+const KEPT: usize = 1 << 18;
 /// Rows of a block on the diagonal of a symmetric matrix, which is computed whole.
 const BLOCK: usize = 64;
 
@@ -478,15 +478,33 @@ impl<T: Real, F: Form<T>, G: Fold<T>> RealKernel<T> for Columns<'_, T, F, G> {
                 }
                 let mut row = rows.start;
                 while row + 4 <= rows.end {
-                    fold_rows::<T, S, G, 4>(simd, self.fold, &values[(row - start) * T::LANES..], &shifts, &mut self.totals[first..]);
+                    fold_rows::<T, S, G, 4>(
+                        simd,
+                        self.fold,
+                        &values[(row - start) * T::LANES..],
+                        &shifts,
+                        &mut self.totals[first..],
+                    );
                     row += 4;
                 }
                 if row + 2 <= rows.end {
-                    fold_rows::<T, S, G, 2>(simd, self.fold, &values[(row - start) * T::LANES..], &shifts, &mut self.totals[first..]);
+                    fold_rows::<T, S, G, 2>(
+                        simd,
+                        self.fold,
+                        &values[(row - start) * T::LANES..],
+                        &shifts,
+                        &mut self.totals[first..],
+                    );
                     row += 2;
                 }
                 if row < rows.end {
-                    fold_rows::<T, S, G, 1>(simd, self.fold, &values[(row - start) * T::LANES..], &shifts, &mut self.totals[first..]);
+                    fold_rows::<T, S, G, 1>(
+                        simd,
+                        self.fold,
+                        &values[(row - start) * T::LANES..],
+                        &shifts,
+                        &mut self.totals[first..],
+                    );
                 }
             }
         }
@@ -691,7 +709,7 @@ pub fn bag_gram<T: Real>(
             // block by block, so that neither rows nor columns leave the cache between two visits
             for (top, left) in (0..n_rows).step_by(BLOCK).flat_map(|i| (0..=i).step_by(BLOCK).map(move |j| (i, j))) {
                 if sum && left < top {
-                    continue;
+                    continue; // what is below the diagonal blocks is mirrored
                 }
                 interrupt.check()?;
                 for row in top..(top + BLOCK).min(n_rows) {
@@ -702,7 +720,9 @@ pub fn bag_gram<T: Real>(
                     }
                 }
             }
-            if sum { mirror(out, n_rows, interrupt)? }
+            if sum {
+                mirror(out, n_rows, interrupt)?;
+            }
         }
         Some(b) if !sum => {
             let mut back = memory::filled(0.0, out.len(), "the matches of the other bags")?;
@@ -979,7 +999,16 @@ mod tests {
                 for first in (0..n).step_by(step) {
                     for i in 0..panels.len() {
                         let (parts, totals) = (&[(first..(first + step).min(n), 0)], &mut pieces);
-                        dispatch_reals(Columns { rows, parts, panels, piece: i..i + 1, form, fold: Sum, shifts, totals });
+                        dispatch_reals(Columns {
+                            rows,
+                            parts,
+                            panels,
+                            piece: i..i + 1,
+                            form,
+                            fold: Sum,
+                            shifts,
+                            totals,
+                        });
                     }
                 }
                 assert!(whole.iter().zip(&pieces).all(|(a, b)| a.to_bits() == b.to_bits()));

@@ -427,8 +427,10 @@ pub trait Real:
     /// The value, exactly.
     fn to_f64(self) -> f64;
     /// self * factor + summand, rounded once. Slow outside of kernels: see the head of this file.
+    #[must_use]
     fn mul_add(self, factor: Self, summand: Self) -> Self;
     /// This value in [1/2, 2) times 2^k, where k was rounded with [`Real::ROUND`].
+    #[must_use]
     fn scaled(self, k: Self) -> Self;
     /// e^x for x <= 0, within 2 ulp; below the normal range of results it is 0.
     #[inline(always)]
@@ -494,7 +496,12 @@ macro_rules! real {
     };
 }
 real!(
-    f64, 16, 52, 4, Avx2F64, Avx512F64,
+    f64,
+    16,
+    52,
+    4,
+    Avx2F64,
+    Avx512F64,
     [6.931_471_803_691_238e-1, 1.908_214_929_270_587_7e-10],
     [
         4.434_771_296_054_246e-10,
@@ -512,7 +519,12 @@ real!(
     ]
 );
 real!(
-    f32, 32, 23, 8, Avx2F32, Avx512F32,
+    f32,
+    32,
+    23,
+    8,
+    Avx2F32,
+    Avx512F32,
     [6.931_457_5e-1, 1.428_606_8e-6],
     [1.535_336_2e-4, 1.339_887_4e-3, 0.009_618_437, 0.055_503_324, 0.240_226_48, std::f32::consts::LN_2, 1.0]
 );
@@ -631,9 +643,7 @@ impl<T: Real, const N: usize> Vectors<T> for Plain<N> {
     #[inline(always)]
     fn load(self, x: &[T]) -> [T; N] {
         let mut out = [T::default(); N];
-        for i in 0..N {
-            out[i] = x[i];
-        }
+        out.copy_from_slice(&x[..N]);
         out
     }
     #[inline(always)]

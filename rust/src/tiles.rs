@@ -209,9 +209,7 @@ impl<T: Real> Kernel for PanelNorms<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
-        for (halves, panel) in
-            self.halves.chunks_exact_mut(T::LANES).zip(self.values.chunks_exact(T::LANES * self.d))
-        {
+        for (halves, panel) in self.halves.chunks_exact_mut(T::LANES).zip(self.values.chunks_exact(T::LANES * self.d)) {
             for column in panel.chunks_exact(T::LANES) {
                 for (half, &value) in halves.iter_mut().zip(column) {
                     *half = value.mul_add(value, *half);
@@ -265,7 +263,7 @@ pub(crate) fn tile<T: Real, S: Vectors<T>, F: Form<T>, const R: usize>(
     each!(r < R => {
         let half = simd.splat(rows.halves[first + r]);
         let own = [simd.add(half, halves[0]), simd.add(half, halves[1])];
-        if R % 2 == 0 && r % 2 == 0 {
+        if R.is_multiple_of(2) && r.is_multiple_of(2) {
             let half = simd.splat(rows.halves[first + r + 1]);
             let next = [simd.add(half, halves[0]), simd.add(half, halves[1])];
             let four = [sums[r][0], sums[r][1], sums[r + 1][0], sums[r + 1][1]];
