@@ -7,17 +7,21 @@ use crate::bags::Bags;
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::parallel::{self, Interrupt};
-use crate::simd::{Kernel, Real, dispatch};
-use crate::tiles::{Differences, Form, LANES, Panels, Power, Products, ROWS, Rows, TASK, tile};
+use crate::simd::{Kernel, Real, RealKernel, Vectors, dispatch, dispatch_reals};
+use crate::tiles::{Differences, Form, Panels, Power, Products, ROWS, Rows, TASK, each, tile};
 
 use std::ops::Range;
 
 /// Pairs times features from which threads pay.
 const LARGE: usize = 1 << 18;
-/// Rows of one task that share the columns while they are near the processor.
+/// Rows that share the columns while they are near the processor.
 const GROUP: usize = 64;
+/// The largest [`Real::LANES`].
+const WIDEST: usize = 32;
+/// Bags that are added up side by side.
+const SUMMED: usize = 8;
 /// Numbers that a task keeps at most, where it has more than one bag.
-const KEPT: usize = 1 << 20;
+const KEPT: usize = 1 << 18;
 /// Rows of a block on the diagonal of a symmetric matrix, which is computed whole.
 const BLOCK: usize = 64;
 
@@ -146,33 +150,54 @@ struct MatrixRows<'a, T: Clone, F> {
 
 impl<T: Real, F: Form<T>> MatrixRows<'_, T, F> {
     #[inline(always)]
-    fn some<const R: usize>(&mut self, at: usize) {
+    fn some<S: Vectors<T>, const R: usize>(&mut self, simd: S, i: usize, at: usize) {
         let n = self.panels.n;
-        for i in self.piece.clone() {
-            let values = tile::<T, F, R>(self.form, self.rows, self.first + at, self.panels, i);
-            let columns = i * LANES..((i + 1) * LANES).min(n);
-            for r in 0..R {
-                let out = &mut self.out[(at + r) * n..(at + r + 1) * n][columns.clone()];
-                match <&mut [T; LANES]>::try_from(&mut *out) {
-                    Ok(whole) => *whole = values[r],
-                    Err(_) => out.copy_from_slice(&values[r][..columns.len()]),
+        for lane in (0..T::LANES).step_by(2 * S::WIDTH) {
+            let values = tile::<T, S, F, R>(simd, self.form, self.rows, self.first + at, self.panels, i, lane);
+            let column = i * T::LANES + lane;
+            each!(r < R => {
+                let out = &mut self.out[(at + r) * n..(at + r + 1) * n];
+                if column + 2 * S::WIDTH <= n {
+                    simd.store(values[r][0], &mut out[column..]);
+                    simd.store(values[r][1], &mut out[column + S::WIDTH..]);
+                } else if column < n {
+                    let mut last = [T::default(); WIDEST];
+                    simd.store(values[r][0], &mut last);
+                    simd.store(values[r][1], &mut last[S::WIDTH..]);
+                    out[column..].copy_from_slice(&last[..n - column]);
                 }
-            }
+            });
         }
     }
 }
 
-impl<T: Real, F: Form<T>> Kernel for MatrixRows<'_, T, F> {
+impl<T: Real, F: Form<T>> RealKernel<T> for MatrixRows<'_, T, F> {
     type Output = ();
     #[inline(always)]
-    fn run(mut self) {
+    fn run<S: Vectors<T>>(mut self, simd: S) {
         let n_rows = self.out.len() / self.panels.n;
-        let whole = n_rows / ROWS * ROWS;
-        for at in (0..whole).step_by(ROWS) {
-            self.some::<ROWS>(at);
-        }
-        for at in whole..n_rows {
-            self.some::<1>(at);
+        // all panels of the piece pass by some rows, so that long stretches of a row are written
+        let mut at = 0;
+        while at < n_rows {
+            let left = n_rows - at;
+            let piece = self.piece.clone();
+            // for and not for_each: a closure does not have the instructions
+            if S::MANY && left >= 8 {
+                for i in piece {
+                    self.some::<S, 8>(simd, i, at);
+                }
+                at += 8;
+            } else if left >= 4 {
+                for i in piece {
+                    self.some::<S, 4>(simd, i, at);
+                }
+                at += 4;
+            } else {
+                for i in piece {
+                    self.some::<S, 1>(simd, i, at);
+                }
+                at += 1;
+            }
         }
     }
 }
@@ -274,15 +299,15 @@ pub fn rbf_gram<T: Real>(
     let half = y.is_none() && d * size_of::<T>() >= WIDE;
     with_form!(chosen, |form| parallel::fill(out, &cuts, large, interrupt, |block, out| {
         let first = block * BLOCK;
-        let first_panel = if half { first / LANES } else { 0 };
+        let first_panel = if half { first / T::LANES } else { 0 };
         let n_rows = out.len() / panels.n;
         // however wide the instances, no piece of the work between two looks at the interrupt is much more than a task
-        let step = (TASK / (LANES * d)).next_multiple_of(ROWS).clamp(ROWS, BLOCK);
+        let step = (TASK / (T::LANES * d)).next_multiple_of(ROWS).clamp(ROWS, BLOCK);
         for piece in panels.pieces(first_panel, n_rows.min(step)) {
             for (i, out) in out.chunks_mut(step * panels.n).enumerate() {
                 interrupt.check()?;
                 let first = first + i * step;
-                dispatch(MatrixRows { rows: &rows, first, panels: &panels, piece: piece.clone(), form, out });
+                dispatch_reals(MatrixRows { rows: &rows, first, panels: &panels, piece: piece.clone(), form, out });
             }
         }
         Ok(())
@@ -293,13 +318,16 @@ pub fn rbf_gram<T: Real>(
 // ---------------------------------------------------------------- between bags
 
 /// How the rows of a bag become one number a column.
-trait Fold<T>: Copy + Send + Sync {
+trait Fold<T: Real>: Copy {
     /// The fold of no rows.
     const START: f64;
-    /// What is folded of a kernel value; `shift` is a number of the column.
-    fn each(self, value: T, shift: T) -> T;
+    /// What is folded of kernel values; `shift` is a number for each column.
+    #[inline(always)]
+    fn each<S: Vectors<T>>(self, _: S, values: S::V, _shift: S::V) -> S::V {
+        values
+    }
     /// Two rows together.
-    fn pair(a: T, b: T) -> T;
+    fn pair<S: Vectors<T>>(simd: S, a: S::V, b: S::V) -> S::V;
     /// Some rows and those before them together.
     fn add(total: f64, part: T) -> f64;
 }
@@ -310,12 +338,8 @@ struct Sum;
 impl<T: Real> Fold<T> for Sum {
     const START: f64 = 0.0;
     #[inline(always)]
-    fn each(self, value: T, _: T) -> T {
-        value
-    }
-    #[inline(always)]
-    fn pair(a: T, b: T) -> T {
-        a + b
+    fn pair<S: Vectors<T>>(simd: S, a: S::V, b: S::V) -> S::V {
+        simd.add(a, b)
     }
     #[inline(always)]
     fn add(total: f64, part: T) -> f64 {
@@ -329,12 +353,8 @@ struct Max;
 impl<T: Real> Fold<T> for Max {
     const START: f64 = f64::NEG_INFINITY;
     #[inline(always)]
-    fn each(self, value: T, _: T) -> T {
-        value
-    }
-    #[inline(always)]
-    fn pair(a: T, b: T) -> T {
-        if b > a { b } else { a }
+    fn pair<S: Vectors<T>>(simd: S, a: S::V, b: S::V) -> S::V {
+        simd.max(a, b)
     }
     #[inline(always)]
     fn add(total: f64, part: T) -> f64 {
@@ -351,12 +371,12 @@ struct ExpSum<T>(T);
 impl<T: Real> Fold<T> for ExpSum<T> {
     const START: f64 = 0.0;
     #[inline(always)]
-    fn each(self, value: T, shift: T) -> T {
-        T::exp_nonpositive(self.0 * (value - shift))
+    fn each<S: Vectors<T>>(self, simd: S, values: S::V, shift: S::V) -> S::V {
+        simd.exp_nonpositive(simd.mul(simd.splat(self.0), simd.sub(values, shift)))
     }
     #[inline(always)]
-    fn pair(a: T, b: T) -> T {
-        a + b
+    fn pair<S: Vectors<T>>(simd: S, a: S::V, b: S::V) -> S::V {
+        simd.add(a, b)
     }
     #[inline(always)]
     fn add(total: f64, part: T) -> f64 {
@@ -364,69 +384,129 @@ impl<T: Real> Fold<T> for ExpSum<T> {
     }
 }
 
-/// Fold some rows into the totals of the columns of some panels.
+/// Rows that are folded, and the first of the totals that they are folded into.
+type Part = (Range<usize>, usize);
+
+/// Fold rows that follow one another into totals of the columns of some panels.
 struct Columns<'a, T: Clone, F, G> {
     rows: &'a Rows<'a, T>,
-    range: Range<usize>,
+    /// At most [`GROUP`] rows, whose parts follow one another.
+    parts: &'a [Part],
     panels: &'a Panels<T>,
     piece: Range<usize>,
     form: F,
     fold: G,
-    /// A number for each column; empty where the fold needs none.
+    /// A number for each of the totals; empty where the fold needs none.
     shifts: &'a [f64],
     totals: &'a mut [f64],
 }
 
 impl<T: Real, F: Form<T>, G: Fold<T>> Columns<'_, T, F, G> {
+    /// Values of `R` rows from `first` on.
     #[inline(always)]
-    fn some<const R: usize>(&self, first: usize, i: usize, shifts: &[T; LANES], totals: &mut [f64; LANES]) {
-        let mut values = tile::<T, F, R>(self.form, self.rows, first, self.panels, i);
-        for row in &mut values {
-            for lane in 0..LANES {
-                row[lane] = self.fold.each(row[lane], shifts[lane]);
-            }
-        }
-        for lane in 0..LANES {
-            // up to four rows go together, always the same ones, and from there on float64
-            let mut part = values[0][lane];
-            if R > 1 {
-                part = G::pair(part, values[1 % R][lane]);
-            }
-            if R == 4 {
-                part = G::pair(part, G::pair(values[2 % R][lane], values[3 % R][lane]));
-            }
-            totals[lane] = G::add(totals[lane], part);
+    fn some<S: Vectors<T>, const R: usize>(&self, simd: S, first: usize, i: usize, values: &mut [T]) {
+        for lane in (0..T::LANES).step_by(2 * S::WIDTH) {
+            let tile = tile::<T, S, F, R>(simd, self.form, self.rows, first, self.panels, i, lane);
+            each!(r < R => {
+                simd.store(tile[r][0], &mut values[r * T::LANES + lane..]);
+                simd.store(tile[r][1], &mut values[r * T::LANES + lane + S::WIDTH..]);
+            });
         }
     }
 }
 
-impl<T: Real, F: Form<T>, G: Fold<T>> Kernel for Columns<'_, T, F, G> {
+/// Fold `R` rows of a panel into its totals: up to four, always the same ones, in T, and from there on in float64.
+#[inline(always)]
+fn fold_rows<T: Real, S: Vectors<T>, G: Fold<T>, const R: usize>(
+    simd: S,
+    fold: G,
+    values: &[T],
+    shifts: &[T],
+    totals: &mut [f64],
+) {
+    let mut parts = [T::default(); WIDEST];
+    for lane in (0..T::LANES).step_by(S::WIDTH) {
+        let shift = simd.load(&shifts[lane..]);
+        let mut rows = [shift; R];
+        each!(r < R => { rows[r] = fold.each(simd, simd.load(&values[r * T::LANES + lane..]), shift) });
+        let mut part = rows[0];
+        if R > 1 {
+            part = G::pair(simd, part, rows[1 % R]);
+        }
+        if R == 4 {
+            part = G::pair(simd, part, G::pair(simd, rows[2 % R], rows[3 % R]));
+        }
+        simd.store(part, &mut parts[lane..]);
+    }
+    for (total, part) in totals[..T::LANES].iter_mut().zip(parts) {
+        *total = G::add(*total, part);
+    }
+}
+
+impl<T: Real, F: Form<T>, G: Fold<T>> RealKernel<T> for Columns<'_, T, F, G> {
     type Output = ();
     #[inline(always)]
-    fn run(self) {
+    fn run<S: Vectors<T>>(self, simd: S) {
+        let [Some((head, _)), Some((tail, _))] = [self.parts.first(), self.parts.last()] else { return };
+        let (start, end) = (head.start, tail.end);
+        let mut values = [T::default(); GROUP * WIDEST];
+        let mut shifts = [T::default(); WIDEST];
         for i in self.piece.clone() {
-            let columns = i * LANES..(i + 1) * LANES;
-            let mut shifts = [T::default(); LANES];
-            if !self.shifts.is_empty() {
-                for (to, &from) in shifts.iter_mut().zip(&self.shifts[columns.clone()]) {
-                    *to = T::from_f64(from);
+            let mut row = start;
+            while row < end {
+                let left = end - row;
+                if S::MANY && left > 4 && end - start >= 8 {
+                    // the last rows once more rather than few at a time
+                    row = row.min(end - 8);
+                    self.some::<S, 8>(simd, row, i, &mut values[(row - start) * T::LANES..]);
+                    row += 8;
+                } else if end - start >= 4 {
+                    row = row.min(end - 4);
+                    self.some::<S, 4>(simd, row, i, &mut values[(row - start) * T::LANES..]);
+                    row += 4;
+                } else {
+                    self.some::<S, 1>(simd, row, i, &mut values[(row - start) * T::LANES..]);
+                    row += 1;
                 }
             }
-            let mut totals = [0.0; LANES];
-            totals.copy_from_slice(&self.totals[columns.clone()]);
-            let (mut row, end) = (self.range.start, self.range.end);
-            while row + ROWS <= end {
-                self.some::<ROWS>(row, i, &shifts, &mut totals);
-                row += ROWS;
+            for (rows, first) in self.parts {
+                let first = first + i * T::LANES;
+                if !self.shifts.is_empty() {
+                    for (to, &from) in shifts.iter_mut().zip(&self.shifts[first..first + T::LANES]) {
+                        *to = T::from_f64(from);
+                    }
+                }
+                let mut row = rows.start;
+                while row + 4 <= rows.end {
+                    fold_rows::<T, S, G, 4>(
+                        simd,
+                        self.fold,
+                        &values[(row - start) * T::LANES..],
+                        &shifts,
+                        &mut self.totals[first..],
+                    );
+                    row += 4;
+                }
+                if row + 2 <= rows.end {
+                    fold_rows::<T, S, G, 2>(
+                        simd,
+                        self.fold,
+                        &values[(row - start) * T::LANES..],
+                        &shifts,
+                        &mut self.totals[first..],
+                    );
+                    row += 2;
+                }
+                if row < rows.end {
+                    fold_rows::<T, S, G, 1>(
+                        simd,
+                        self.fold,
+                        &values[(row - start) * T::LANES..],
+                        &shifts,
+                        &mut self.totals[first..],
+                    );
+                }
             }
-            if row + 2 <= end {
-                self.some::<2>(row, i, &shifts, &mut totals);
-                row += 2;
-            }
-            if row < end {
-                self.some::<1>(row, i, &shifts, &mut totals);
-            }
-            self.totals[columns].copy_from_slice(&totals);
         }
     }
 }
@@ -452,27 +532,45 @@ impl<T: Real, F: Form<T>> Meeting<'_, T, F> {
         d: usize,
     ) -> Result<()> {
         totals.fill(G::START);
-        let width = self.panels.len() * LANES;
-        let step = (TASK / (LANES * d)).next_multiple_of(ROWS).max(ROWS);
-        let most = groups.iter().map(|(rows, _)| rows.len()).max().unwrap_or(0).min(step);
-        let first = groups.iter().map(|&(_, panel)| panel).min().unwrap_or(0);
-        for piece in self.panels.pieces(first, most) {
-            for (i, ((rows, from), totals)) in groups.iter().zip(totals.chunks_exact_mut(width)).enumerate() {
-                let piece = piece.start.max(*from)..piece.end;
-                for start in if piece.is_empty() { 0..0 } else { rows.clone() }.step_by(step) {
-                    self.interrupt.check()?;
-                    let shifts = if shifts.is_empty() { shifts } else { &shifts[i * width..(i + 1) * width] };
-                    dispatch(Columns {
-                        rows: self.rows,
-                        range: start..(start + step).min(rows.end),
-                        panels: self.panels,
-                        piece: piece.clone(),
-                        form: self.form,
-                        fold,
-                        shifts,
-                        totals,
-                    });
+        let width = self.panels.len() * T::LANES;
+        let step = (TASK / (T::LANES * d)).next_multiple_of(ROWS).clamp(ROWS, GROUP);
+        let n_parts = groups.iter().map(|(rows, _)| rows.len().div_ceil(step)).sum();
+        let mut parts: Vec<Part> = memory::room(n_parts, "the list of rows")?;
+        // where the parts that are folded together end, and the first panel of any of them
+        let mut blocks: Vec<(usize, usize)> = memory::room(n_parts, "the list of rows")?;
+        let mut start = 0;
+        for (i, (rows, from)) in groups.iter().enumerate() {
+            for first in rows.clone().step_by(step) {
+                let part = first..(first + step).min(rows.end);
+                match blocks.last_mut() {
+                    Some((end, least)) if part.end - start <= step => {
+                        (*end, *least) = (*end + 1, (*least).min(*from));
+                    }
+                    _ => {
+                        start = part.start;
+                        blocks.push((parts.len() + 1, *from));
+                    }
                 }
+                parts.push((part, i * width));
+            }
+        }
+        let first = groups.iter().map(|&(_, panel)| panel).min().unwrap_or(0);
+        for piece in self.panels.pieces(first, step) {
+            let mut done = 0;
+            for &(end, from) in &blocks {
+                self.interrupt.check()?;
+                let piece = piece.start.max(from)..piece.end;
+                dispatch_reals(Columns {
+                    rows: self.rows,
+                    parts: &parts[done..end],
+                    panels: self.panels,
+                    piece,
+                    form: self.form,
+                    fold,
+                    shifts,
+                    totals,
+                });
+                done = end;
             }
         }
         Ok(())
@@ -494,7 +592,7 @@ impl<T: Real, F: Form<T>> Meeting<'_, T, F> {
                 self.fold(Max, groups, &[], &mut largest, d)?;
                 let factor = T::from_f64(sharpness.clamp(T::SMALLEST, T::LARGEST));
                 self.fold(ExpSum(factor), groups, &largest, totals, d)?;
-                let width = self.panels.len() * LANES;
+                let width = self.panels.len() * T::LANES;
                 let of_groups = totals.chunks_exact_mut(width).zip(largest.chunks_exact(width));
                 for ((rows, _), (totals, largest)) in groups.iter().zip(of_groups) {
                     let n = rows.len() as f64;
@@ -506,6 +604,19 @@ impl<T: Real, F: Form<T>> Meeting<'_, T, F> {
             }
         }
     }
+}
+
+/// Sums over some columns of the totals of up to [`SUMMED`] bags, side by side: one would wait for each addition.
+fn sums_of_some(totals: &[f64], width: usize, columns: Range<usize>) -> [f64; SUMMED] {
+    let last = totals.len() / width - 1;
+    let totals: [&[f64]; SUMMED] = std::array::from_fn(|bag| &totals[bag.min(last) * width..][columns.clone()]);
+    let mut sums = [0.0; SUMMED];
+    for column in 0..columns.len() {
+        for (sum, totals) in sums.iter_mut().zip(totals) {
+            *sum += totals[column];
+        }
+    }
+    sums
 }
 
 /// For each bag of rows and each of columns (only those from the same bag on if `later`), the sum over the columns of
@@ -523,29 +634,32 @@ fn directed<T: Real>(
     let panels = Panels::new(b.instances(), d, chosen.scale(), interrupt)?;
     let rows = Rows::new(a.instances(), d, chosen.scale(), interrupt)?;
     let (n_rows, n_columns) = (a.len(), b.len());
-    let width = panels.len() * LANES;
+    let width = panels.len() * T::LANES;
     let size = (a.n_instances() / n_rows).max(1);
-    let group = (GROUP / size).clamp(1, (KEPT / width).max(1));
+    let group = (4 * GROUP / size).clamp(1, (KEPT / width).max(1));
     let cuts = parallel::cuts(n_rows, group, |bag| bag * n_columns)?;
     let large = a.n_instances().saturating_mul(width).saturating_mul(d) > LARGE;
     with_form!(chosen, |form| parallel::fill(out, &cuts, large, interrupt, |task, out| {
         let bags = task * group..((task + 1) * group).min(n_rows);
-        let from = |bag| if later { b.rows(bag).start / LANES } else { 0 };
+        let from = |bag| if later { b.rows(bag).start / T::LANES } else { 0 };
         let groups = memory::collect(bags.clone().map(|bag| (a.rows(bag), from(bag))), "the list of bags")?;
         let mut totals = memory::filled(0.0, groups.len() * width, "the sums of the columns")?;
         let meeting = Meeting { rows: &rows, panels: &panels, form, interrupt };
         meeting.fold_bags(kernel, &groups, &mut totals, d)?;
-        for ((bag, out), totals) in bags.zip(out.chunks_exact_mut(n_columns)).zip(totals.chunks_exact(width)) {
+        let some = out.chunks_mut(SUMMED * n_columns).zip(totals.chunks(SUMMED * width));
+        for (bag, (out, totals)) in bags.step_by(SUMMED).zip(some) {
             interrupt.check()?;
-            for (other, out) in out.iter_mut().enumerate().skip(if later { bag } else { 0 }) {
+            for other in if later { bag } else { 0 }..n_columns {
                 let columns = b.rows(other);
                 let n = columns.len();
-                let sum = totals[columns].iter().sum::<f64>();
-                *out = match kernel {
-                    SetKernel::Sum => sum,
-                    _ if n == 0 || a.rows(bag).is_empty() => 0.0, // nothing matches in an empty bag
-                    _ => sum / n as f64,
-                };
+                let sums = sums_of_some(totals, width, columns);
+                for (i, (sum, out)) in sums.into_iter().zip(out[other..].iter_mut().step_by(n_columns)).enumerate() {
+                    *out = match kernel {
+                        SetKernel::Sum => sum,
+                        _ if n == 0 || a.rows(bag + i).is_empty() => 0.0, // nothing matches in an empty bag
+                        _ => sum / n as f64,
+                    };
+                }
             }
         }
         Ok(())
@@ -594,6 +708,9 @@ pub fn bag_gram<T: Real>(
         None => {
             // block by block, so that neither rows nor columns leave the cache between two visits
             for (top, left) in (0..n_rows).step_by(BLOCK).flat_map(|i| (0..=i).step_by(BLOCK).map(move |j| (i, j))) {
+                if sum && left < top {
+                    continue; // what is below the diagonal blocks is mirrored
+                }
                 interrupt.check()?;
                 for row in top..(top + BLOCK).min(n_rows) {
                     for column in left..(left + BLOCK).min(row) {
@@ -602,6 +719,9 @@ pub fn bag_gram<T: Real>(
                         (out[row * n_rows + column], out[column * n_rows + row]) = (value, value);
                     }
                 }
+            }
+            if sum {
+                mirror(out, n_rows, interrupt)?;
             }
         }
         Some(b) if !sum => {
@@ -642,7 +762,7 @@ pub fn bag_diagonal<T: Real>(bags: &Bags<'_, T>, kernel: InstanceKernel, interru
                 }
                 let panels = Panels::new(bag, d, chosen.scale(), interrupt)?;
                 let rows = Rows::new(bag, d, chosen.scale(), interrupt)?;
-                let mut totals = memory::filled(0.0, panels.len() * LANES, "the sums of the columns")?;
+                let mut totals = memory::filled(0.0, panels.len() * T::LANES, "the sums of the columns")?;
                 let meeting = Meeting { rows: &rows, panels: &panels, form, interrupt };
                 meeting.fold(Sum, &[(0..rows.len(), 0)], &[], &mut totals, d)?;
                 *out = totals[..panels.n].iter().sum();
@@ -657,7 +777,7 @@ pub fn bag_diagonal<T: Real>(bags: &Bags<'_, T>, kernel: InstanceKernel, interru
 mod tests {
     use super::*;
     use crate::rng::fill_normals;
-    use crate::simd::on_every_level;
+    use crate::simd::reals_on_every_level;
 
     fn direct(x: &[f64], y: &[f64], gamma: f64) -> f64 {
         (-gamma * x.iter().zip(y).map(|(a, b)| (a - b) * (a - b)).sum::<f64>()).exp()
@@ -772,33 +892,36 @@ mod tests {
     /// Everything that depends on the instruction set, for one type and form.
     #[derive(Clone)]
     struct Everything<T, F>(std::marker::PhantomData<T>, F, Option<T>);
-    impl<T: Real, F: Form<T>> Kernel for Everything<T, F> {
+    impl<T: Real, F: Form<T>> RealKernel<T> for Everything<T, F> {
         type Output = Vec<u64>;
         #[inline(always)]
-        fn run(self) -> Vec<u64> {
+        fn run<S: Vectors<T>>(self, simd: S) -> Vec<u64> {
             let x: Vec<T> = normals(37 * 5).into_iter().map(T::from_f64).collect();
             let never = Interrupt::default();
             let (panels, rows) =
                 (Panels::new(&x, 5, self.2, &never).unwrap(), Rows::new(&x, 5, self.2, &never).unwrap());
             let (rows, panels, form) = (&rows, &panels, self.1);
             let mut out = vec![T::default(); 37 * 37];
-            MatrixRows { rows, first: 0, panels, piece: 0..3, form, out: &mut out }.run();
+            let piece = 0..panels.len();
+            MatrixRows { rows, first: 0, panels, piece, form, out: &mut out }.run(simd);
             let mut turned = out.clone();
             let to = &mut turned;
             Transpose { from: &out, from_columns: 37, corner: [0, 0], to, to_columns: 37, column: 0, width: 37 }.run();
             out.extend(turned);
             let mut bits: Vec<u64> = out.iter().map(|v| v.to_f64().to_bits()).collect();
+            let width = panels.len() * T::LANES;
+            let parts = &[(3..10, 0), (10..34, width)];
             macro_rules! fold {
                 ($fold:expr, $shifts:expr) => {{
-                    let mut totals = vec![0.0; 48];
-                    let (range, totals) = (3..34, &mut totals);
-                    Columns { rows, range, panels, piece: 0..3, form, fold: $fold, shifts: $shifts, totals }.run();
+                    let mut totals = vec![0.0; 2 * width];
+                    let (piece, totals) = (0..panels.len(), &mut totals);
+                    Columns { rows, parts, panels, piece, form, fold: $fold, shifts: $shifts, totals }.run(simd);
                     bits.extend(totals.iter().map(|v| v.to_bits()));
                 }};
             }
             fold!(Sum, &[]);
             fold!(Max, &[]);
-            fold!(ExpSum(T::ONE), &[100.0; 48]);
+            fold!(ExpSum(T::ONE), &vec![100.0; 2 * width]);
             bits
         }
     }
@@ -809,10 +932,10 @@ mod tests {
             let value = T::from_f64;
             let kind = std::marker::PhantomData::<T>;
             let equal = |all: Vec<Vec<u64>>| assert!(all.windows(2).all(|w| w[0] == w[1]));
-            equal(on_every_level(&Everything(kind, Differences(value(-0.3)), None)));
-            equal(on_every_level(&Everything(kind, Products, Some(value(0.7)))));
+            equal(reals_on_every_level(&Everything(kind, Differences(value(-0.3)), None)));
+            equal(reals_on_every_level(&Everything(kind, Products, Some(value(0.7)))));
             let power = Power { gamma: value(0.3), coef0: value(1.5), degree: 5 };
-            equal(on_every_level(&Everything(kind, power, None)));
+            equal(reals_on_every_level(&Everything(kind, power, None)));
         }
         same::<f64>();
         same::<f32>();
@@ -867,22 +990,29 @@ mod tests {
             let x = normals(n * d);
             let form = Differences(-0.5 / d as f64);
             let (panels, rows) = (Panels::new(&x, d, None, &never).unwrap(), Rows::new(&x, d, None, &never).unwrap());
-            let mut whole = vec![0.0; panels.len() * LANES];
-            let mut cut = whole.clone();
+            let mut whole = vec![0.0; panels.len() * f64::LANES];
             let meeting = Meeting { rows: &rows, panels: &panels, form, interrupt: &never };
-            meeting.fold(Sum, &[(0..n, 0)], &[], &mut cut, d).unwrap();
+            meeting.fold(Sum, &[(0..n, 0)], &[], &mut whole, d).unwrap();
             let (rows, panels, shifts) = (&rows, &panels, &[][..]);
-            let piece = 0..panels.len();
-            dispatch(Columns { rows, range: 0..n, panels, piece, form, fold: Sum, shifts, totals: &mut whole });
-            assert!(whole.iter().zip(&cut).all(|(a, b)| a.to_bits() == b.to_bits()));
-            let mut pieces = vec![0.0; whole.len()];
-            for first in (0..n).step_by(ROWS) {
-                for i in 0..panels.len() {
-                    let (range, totals) = (first..(first + ROWS).min(n), &mut pieces);
-                    dispatch(Columns { rows, range, panels, piece: i..i + 1, form, fold: Sum, shifts, totals });
+            for step in [4, 12, GROUP] {
+                let mut pieces = vec![0.0; whole.len()];
+                for first in (0..n).step_by(step) {
+                    for i in 0..panels.len() {
+                        let (parts, totals) = (&[(first..(first + step).min(n), 0)], &mut pieces);
+                        dispatch_reals(Columns {
+                            rows,
+                            parts,
+                            panels,
+                            piece: i..i + 1,
+                            form,
+                            fold: Sum,
+                            shifts,
+                            totals,
+                        });
+                    }
                 }
+                assert!(whole.iter().zip(&pieces).all(|(a, b)| a.to_bits() == b.to_bits()));
             }
-            assert!(whole.iter().zip(&pieces).all(|(a, b)| a.to_bits() == b.to_bits()));
         }
     }
 

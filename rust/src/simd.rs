@@ -1,7 +1,11 @@
 //! Run-time choice of the instruction set and the arithmetic kernels share: the only file with `unsafe`.
 //!
-//! A [`Kernel`] is written once in plain Rust and compiled once per instruction set. No kernel uses fused
-//! multiply-add, so all paths give the same bits.
+//! A [`Kernel`] is written once in plain Rust and compiled once per instruction set. Operations on floating-point numbers
+//! are those that IEEE 754 rounds correctly, each value by itself and in the same order, so all paths give the same bits.
+//! Fused multiply-add is one of them, whether it is an instruction or a call of the C library; the compiler never fuses by
+//! itself what is written as two operations. AVX2 counts only together with the instruction, which all but a few
+//! processors with AVX2 have. What lacks it gives the same bits slowly, and so does a `mul_add` anywhere outside of what
+//! [`dispatch`] and its like inline: there it is a call for each number.
 
 #![allow(unsafe_code)]
 
@@ -50,13 +54,15 @@ pub fn level() -> Level {
 
 #[cfg(target_arch = "x86_64")]
 fn best() -> Level {
-    if is_x86_feature_detected!("avx512f")
+    if !(is_x86_feature_detected!("fma") && is_x86_feature_detected!("popcnt")) {
+        Level::Baseline
+    } else if is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512dq")
         && is_x86_feature_detected!("avx512vl")
     {
         if is_x86_feature_detected!("avx512vpopcntdq") { Level::Avx512Vpopcnt } else { Level::Avx512 }
-    } else if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("popcnt") {
+    } else if is_x86_feature_detected!("avx2") {
         Level::Avx2
     } else {
         Level::Baseline
@@ -75,11 +81,11 @@ pub fn dispatch<K: Kernel>(kernel: K) -> K::Output {
 
 #[cfg(target_arch = "x86_64")]
 fn dispatch_at<K: Kernel>(level: Level, kernel: K) -> K::Output {
-    #[target_feature(enable = "avx2,popcnt")]
+    #[target_feature(enable = "avx2,fma,popcnt")]
     fn avx2<K: Kernel>(kernel: K) -> K::Output {
         kernel.run()
     }
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,popcnt")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,popcnt")]
     fn avx512<K: Kernel>(kernel: K) -> K::Output {
         kernel.run()
     }
@@ -179,7 +185,7 @@ mod x86 {
     #[allow(clippy::wildcard_imports)] // some thirty names
     use std::arch::x86_64::*;
 
-    use super::Simd;
+    use super::{Simd, Vectors};
 
     /// Ones of the numbers 0 to 15, for each of the sixteen bytes of a lane.
     const ONES: [u8; 16] = [0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4];
@@ -260,6 +266,94 @@ mod x86 {
         Avx512Vpopcnt, __m512i, 8, true, _mm512_set1_epi64, _mm512_loadu_si512, _mm512_storeu_si512,
         _mm512_and_si512, _mm512_or_si512, _mm512_xor_si512, _mm512_add_epi64, |x| _mm512_popcnt_epi64(x)
     );
+
+    macro_rules! vectors {
+        ($(#[$doc:meta])* $name:ident, $type:ty, $v:ty, $width:literal, $many:literal, $splat:ident, $load:ident,
+         $store:ident, $add:ident, $sub:ident, $mul:ident, $mul_add:ident, $min:ident, $max:ident,
+         |$x:ident, $limit:ident, $below:ident, $other:ident| $select:expr, |$m:ident, $k:ident| $scaled:expr) => {
+            $(#[$doc])*
+            #[derive(Clone, Copy)]
+            pub(super) struct $name(pub(super) ());
+
+            impl Vectors<$type> for $name {
+                type V = $v;
+                const WIDTH: usize = $width;
+                const MANY: bool = $many;
+                #[inline(always)]
+                fn splat(self, x: $type) -> $v {
+                    unsafe { $splat(x) }
+                }
+                #[inline(always)]
+                fn load(self, x: &[$type]) -> $v {
+                    unsafe { $load(x[..$width].as_ptr()) }
+                }
+                #[inline(always)]
+                fn store(self, x: $v, to: &mut [$type]) {
+                    unsafe { $store(to[..$width].as_mut_ptr(), x) }
+                }
+                #[inline(always)]
+                fn add(self, a: $v, b: $v) -> $v {
+                    unsafe { $add(a, b) }
+                }
+                #[inline(always)]
+                fn sub(self, a: $v, b: $v) -> $v {
+                    unsafe { $sub(a, b) }
+                }
+                #[inline(always)]
+                fn mul(self, a: $v, b: $v) -> $v {
+                    unsafe { $mul(a, b) }
+                }
+                #[inline(always)]
+                fn mul_add(self, a: $v, b: $v, c: $v) -> $v {
+                    unsafe { $mul_add(a, b, c) }
+                }
+                #[inline(always)]
+                fn min(self, a: $v, b: $v) -> $v {
+                    unsafe { $min(a, b) }
+                }
+                #[inline(always)]
+                fn max(self, a: $v, b: $v) -> $v {
+                    unsafe { $max(a, b) }
+                }
+                #[inline(always)]
+                fn select(self, $x: $v, $limit: $v, $below: $v, $other: $v) -> $v {
+                    unsafe { $select }
+                }
+                #[inline(always)]
+                fn scaled(self, $m: $v, $k: $v) -> $v {
+                    unsafe { $scaled }
+                }
+            }
+        };
+    }
+    vectors!(
+        /// Four float64.
+        Avx2F64, f64, __m256d, 4, false, _mm256_set1_pd, _mm256_loadu_pd, _mm256_storeu_pd, _mm256_add_pd,
+        _mm256_sub_pd, _mm256_mul_pd, _mm256_fmadd_pd, _mm256_min_pd, _mm256_max_pd,
+        |x, limit, below, other| _mm256_blendv_pd(other, below, _mm256_cmp_pd::<_CMP_LT_OQ>(x, limit)),
+        |m, k| _mm256_castsi256_pd(_mm256_add_epi64(_mm256_castpd_si256(m), _mm256_slli_epi64::<52>(_mm256_castpd_si256(k))))
+    );
+    vectors!(
+        /// Eight float32.
+        Avx2F32, f32, __m256, 8, false, _mm256_set1_ps, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_add_ps,
+        _mm256_sub_ps, _mm256_mul_ps, _mm256_fmadd_ps, _mm256_min_ps, _mm256_max_ps,
+        |x, limit, below, other| _mm256_blendv_ps(other, below, _mm256_cmp_ps::<_CMP_LT_OQ>(x, limit)),
+        |m, k| _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(m), _mm256_slli_epi32::<23>(_mm256_castps_si256(k))))
+    );
+    vectors!(
+        /// Eight float64.
+        Avx512F64, f64, __m512d, 8, true, _mm512_set1_pd, _mm512_loadu_pd, _mm512_storeu_pd, _mm512_add_pd,
+        _mm512_sub_pd, _mm512_mul_pd, _mm512_fmadd_pd, _mm512_min_pd, _mm512_max_pd,
+        |x, limit, below, other| _mm512_mask_blend_pd(_mm512_cmp_pd_mask::<_CMP_LT_OQ>(x, limit), other, below),
+        |m, k| _mm512_castsi512_pd(_mm512_add_epi64(_mm512_castpd_si512(m), _mm512_slli_epi64::<52>(_mm512_castpd_si512(k))))
+    );
+    vectors!(
+        /// Sixteen float32.
+        Avx512F32, f32, __m512, 16, true, _mm512_set1_ps, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_add_ps,
+        _mm512_sub_ps, _mm512_mul_ps, _mm512_fmadd_ps, _mm512_min_ps, _mm512_max_ps,
+        |x, limit, below, other| _mm512_mask_blend_ps(_mm512_cmp_ps_mask::<_CMP_LT_OQ>(x, limit), other, below),
+        |m, k| _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(m), _mm512_slli_epi32::<23>(_mm512_castps_si512(k))))
+    );
 }
 
 /// Run a kernel of words on the instruction set in use.
@@ -307,6 +401,7 @@ pub trait Real:
     + std::ops::Sub<Output = Self>
     + std::ops::Mul<Output = Self>
     + std::ops::AddAssign
+    + 'static
 {
     /// Largest finite value.
     const LARGEST: f64;
@@ -314,114 +409,310 @@ pub trait Real:
     const SMALLEST: f64;
     /// The value 1.
     const ONE: Self;
+    /// Adding it rounds to an integer, which is in the low bits then: 1.5 times the first value without fraction.
+    const ROUND: Self;
+    /// Exponent of 2 of the smallest positive normal value.
+    const LOWEST: Self;
+    /// log2(e).
+    const LOG2_E: Self;
+    /// ln 2 in two parts; the high one ends in so many zero bits that its product with an exponent of 2 is exact.
+    const LN_2: [Self; 2];
+    /// Coefficients, highest power first, of 2^r for |r| <= 1/2, minimax, with a relative error of 3e-18 in float64 and
+    /// of 2e-9 in float32.
+    const EXP2: &'static [Self];
+    /// As many as have room in 128 bytes.
+    const LANES: usize;
     /// Nearest value of this type.
     fn from_f64(x: f64) -> Self;
     /// The value, exactly.
     fn to_f64(self) -> f64;
+    /// self * factor + summand, rounded once. Slow outside of kernels: see the head of this file.
+    #[must_use]
+    fn mul_add(self, factor: Self, summand: Self) -> Self;
+    /// This value in [1/2, 2) times 2^k, where k was rounded with [`Real::ROUND`].
+    #[must_use]
+    fn scaled(self, k: Self) -> Self;
     /// e^x for x <= 0, within 2 ulp; below the normal range of results it is 0.
-    fn exp_nonpositive(x: Self) -> Self;
-    /// 2^x for x <= 0 that is above the logarithm of [`Real::SMALLEST`], within 2 ulp.
-    fn exp2_normal(x: Self) -> Self;
+    #[inline(always)]
+    fn exp_nonpositive(x: Self) -> Self {
+        Plain::<1>.exp_nonpositive([x])[0]
+    }
+    /// Run a kernel with the operations of a level that the processor has.
+    #[doc(hidden)]
+    fn dispatch_at<K: RealKernel<Self>>(level: Level, kernel: K) -> K::Output;
+}
+
+macro_rules! real {
+    ($type:ident, $lanes:literal, $mantissa_bits:literal, $plain:literal, $avx2:ident, $avx512:ident,
+     [$high:literal, $low:literal], [$($coefficient:expr),*]) => {
+        impl Real for $type {
+            const LARGEST: f64 = $type::MAX as f64;
+            const SMALLEST: f64 = $type::MIN_POSITIVE as f64;
+            const ONE: Self = 1.0;
+            const ROUND: Self = 3.0 / $type::EPSILON / 2.0;
+            const LOWEST: Self = ($type::MIN_EXP - 1) as $type;
+            const LOG2_E: Self = std::$type::consts::LOG2_E;
+            const LN_2: [Self; 2] = [$high, $low];
+            const EXP2: &'static [Self] = &[$($coefficient),*];
+            const LANES: usize = $lanes;
+            #[inline(always)]
+            fn from_f64(x: f64) -> Self {
+                x as $type
+            }
+            #[inline(always)]
+            fn to_f64(self) -> f64 {
+                self.into()
+            }
+            #[inline(always)]
+            fn mul_add(self, factor: Self, summand: Self) -> Self {
+                $type::mul_add(self, factor, summand)
+            }
+            #[inline(always)]
+            fn scaled(self, k: Self) -> Self {
+                $type::from_bits(self.to_bits().wrapping_add(k.to_bits() << $mantissa_bits))
+            }
+            #[cfg(target_arch = "x86_64")]
+            fn dispatch_at<K: RealKernel<Self>>(level: Level, kernel: K) -> K::Output {
+                #[target_feature(enable = "avx2,fma,popcnt")]
+                fn avx2<K: RealKernel<$type>>(kernel: K) -> K::Output {
+                    kernel.run(x86::$avx2(()))
+                }
+                #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,popcnt")]
+                fn avx512<K: RealKernel<$type>>(kernel: K) -> K::Output {
+                    kernel.run(x86::$avx512(()))
+                }
+                match level {
+                    // SAFETY: as in `dispatch_at`.
+                    Level::Avx512 | Level::Avx512Vpopcnt => unsafe { avx512(kernel) },
+                    Level::Avx2 => unsafe { avx2(kernel) },
+                    Level::Baseline => kernel.run(Plain::<$plain>),
+                }
+            }
+            #[cfg(not(target_arch = "x86_64"))]
+            fn dispatch_at<K: RealKernel<Self>>(_level: Level, kernel: K) -> K::Output {
+                kernel.run(Plain::<$plain>)
+            }
+        }
+    };
+}
+real!(
+    f64,
+    16,
+    52,
+    4,
+    Avx2F64,
+    Avx512F64,
+    [6.931_471_803_691_238e-1, 1.908_214_929_270_587_7e-10],
+    [
+        4.434_771_296_054_246e-10,
+        7.073_783_252_266_793e-9,
+        1.017_819_957_188_748_8e-7,
+        1.321_543_528_228_796e-6,
+        1.525_273_349_312_730_7e-5,
+        1.540_353_045_711_213e-4,
+        1.333_355_814_677_462e-3,
+        0.009_618_129_107_594_12,
+        0.055_504_108_664_820_08,
+        0.240_226_506_959_101_3,
+        std::f64::consts::LN_2,
+        1.0
+    ]
+);
+real!(
+    f32,
+    32,
+    23,
+    8,
+    Avx2F32,
+    Avx512F32,
+    [6.931_457_5e-1, 1.428_606_8e-6],
+    [1.535_336_2e-4, 1.339_887_4e-3, 0.009_618_437, 0.055_503_324, 0.240_226_48, std::f32::consts::LN_2, 1.0]
+);
+
+/// Floating-point operations on as many values as go into a register.
+///
+/// As with [`Simd`], a value of such a type stands for the right to use the instructions.
+pub trait Vectors<T: Real>: Copy {
+    /// The values.
+    type V: Copy;
+    /// How many they are.
+    const WIDTH: usize;
+    /// Whether the processor has 32 such registers, not 16.
+    const MANY: bool;
+    /// The same value everywhere.
+    fn splat(self, x: T) -> Self::V;
+    /// The first values of a slice.
+    fn load(self, x: &[T]) -> Self::V;
+    /// Write to the beginning of a slice.
+    fn store(self, x: Self::V, to: &mut [T]);
+    /// a + b.
+    fn add(self, a: Self::V, b: Self::V) -> Self::V;
+    /// a - b.
+    fn sub(self, a: Self::V, b: Self::V) -> Self::V;
+    /// a b.
+    fn mul(self, a: Self::V, b: Self::V) -> Self::V;
+    /// a b + c, rounded once.
+    fn mul_add(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V;
+    /// a where a < b, else b.
+    fn min(self, a: Self::V, b: Self::V) -> Self::V;
+    /// a where a > b, else b.
+    fn max(self, a: Self::V, b: Self::V) -> Self::V;
+    /// `below` where x < limit, else `other`.
+    fn select(self, x: Self::V, limit: Self::V, below: Self::V, other: Self::V) -> Self::V;
+    /// As [`Real::scaled`].
+    fn scaled(self, x: Self::V, k: Self::V) -> Self::V;
+
+    /// 2^r for |r| <= 1/2, of some vectors in turns: one alone would wait for each operation.
+    #[inline(always)]
+    fn octave<const N: usize>(self, r: [Self::V; N]) -> [Self::V; N] {
+        let mut q = [self.splat(T::EXP2[0]); N];
+        for &coefficient in &T::EXP2[1..] {
+            let coefficient = self.splat(coefficient);
+            for i in 0..N {
+                q[i] = self.mul_add(q[i], r[i], coefficient);
+            }
+        }
+        q
+    }
+    /// 2^x for x <= 0 that is not below [`Real::LOWEST`], within 2 ulp.
+    #[inline(always)]
+    fn exp2_normal<const N: usize>(self, x: [Self::V; N]) -> [Self::V; N] {
+        let round = self.splat(T::ROUND);
+        let (mut shifted, mut r) = (x, x);
+        for i in 0..N {
+            shifted[i] = self.add(x[i], round);
+            r[i] = self.sub(x[i], self.sub(shifted[i], round));
+        }
+        let mut power = self.octave(r);
+        for i in 0..N {
+            power[i] = self.scaled(power[i], shifted[i]);
+        }
+        power
+    }
     /// 2^x for x <= 0, within 2 ulp; below the normal range of results it is 0.
-    fn exp2_nonpositive(x: Self) -> Self;
-}
-
-impl Real for f64 {
-    const LARGEST: f64 = f64::MAX;
-    const SMALLEST: f64 = f64::MIN_POSITIVE;
-    const ONE: Self = 1.0;
     #[inline(always)]
-    fn from_f64(x: f64) -> Self {
-        x
+    fn exp2_nonpositive<const N: usize>(self, mut x: [Self::V; N]) -> [Self::V; N] {
+        // the bits of the power below the lowest, without its exponent, are those of 0
+        let lowest = self.splat(T::LOWEST);
+        let below = self.sub(lowest, self.splat(T::ONE));
+        for i in 0..N {
+            x[i] = self.select(x[i], lowest, below, x[i]);
+        }
+        self.exp2_normal(x)
     }
+    /// e^x for x <= 0, within 2 ulp; below the normal range of results it is 0.
     #[inline(always)]
-    fn to_f64(self) -> f64 {
-        self
-    }
-    #[inline(always)]
-    fn exp_nonpositive(x: Self) -> Self {
-        const ROUND: f64 = 6755399441055744.0; // 1.5 * 2^52: adding it rounds to an integer in the low bits
-        let clamped = if x < -708.0 { -708.0 } else { x };
-        let shifted = clamped * std::f64::consts::LOG2_E + ROUND;
-        let k = shifted - ROUND;
-        // ln 2 in two parts: the high one has 21 zero bits, so k times it is exact
-        let r = (clamped - k * 6.931_471_803_691_238e-1) - k * 1.908_214_929_270_587_7e-10;
-        let r2 = r * r;
-        let r4 = r2 * r2;
-        let a = (1.0 / 2.0 + r * (1.0 / 6.0)) + r2 * (1.0 / 24.0 + r * (1.0 / 120.0));
-        let b = (1.0 / 720.0 + r * (1.0 / 5040.0)) + r2 * (1.0 / 40320.0 + r * (1.0 / 362880.0));
-        let c = (1.0 / 3628800.0 + r * (1.0 / 39916800.0)) + r2 * (1.0 / 479001600.0 + r * (1.0 / 6227020800.0));
-        let tail = a + r4 * (b + r4 * c);
-        let mantissa = 1.0 + (r + r2 * tail);
-        let scaled = f64::from_bits(mantissa.to_bits().wrapping_add(shifted.to_bits() << 52));
-        if x < -708.0 { 0.0 } else { scaled }
-    }
-    #[inline(always)]
-    fn exp2_normal(x: Self) -> Self {
-        const ROUND: f64 = 6755399441055744.0; // 1.5 * 2^52, as above
-        let shifted = x + ROUND;
-        let r = x - (shifted - ROUND);
-        // 1 + r q(r), minimax on |r| <= 1/2 with relative error 3e-18; even and odd powers apart halve the chain
-        let r2 = r * r;
-        let even = 0.240_226_506_959_101_3
-            + r2 * (0.009_618_129_107_594_12
-                + r2 * (1.540_353_045_711_213e-4 + r2 * (1.321_543_528_228_796e-6 + r2 * 7.073_783_252_266_793e-9)));
-        let odd = std::f64::consts::LN_2
-            + r2 * (0.055_504_108_664_820_08
-                + r2 * (1.333_355_814_677_462e-3
-                    + r2 * (1.525_273_349_312_730_7e-5
-                        + r2 * (1.017_819_957_188_748_8e-7 + r2 * 4.434_771_296_054_246e-10))));
-        let mantissa = 1.0 + (r * odd + r2 * even);
-        f64::from_bits(mantissa.to_bits().wrapping_add(shifted.to_bits() << 52))
-    }
-    #[inline(always)]
-    fn exp2_nonpositive(x: Self) -> Self {
-        // the bits of 2^-1023, without its exponent, are those of 0
-        Self::exp2_normal(if x < -1022.0 { -1023.0 } else { x })
+    fn exp_nonpositive(self, x: Self::V) -> Self::V {
+        let [high, low] = T::LN_2;
+        let (round, zero) = (self.splat(T::ROUND), self.splat(T::default()));
+        let lowest = self.mul(self.splat(T::LOWEST), self.splat(high));
+        let clamped = self.select(x, lowest, lowest, x);
+        let shifted = self.mul_add(clamped, self.splat(T::LOG2_E), round);
+        let k = self.sub(zero, self.sub(shifted, round));
+        let r = self.mul_add(k, self.splat(low), self.mul_add(k, self.splat(high), clamped));
+        let [power] = self.octave([self.mul(r, self.splat(T::LOG2_E))]);
+        self.select(x, lowest, zero, self.scaled(power, shifted))
     }
 }
 
-impl Real for f32 {
-    const LARGEST: f64 = f32::MAX as f64;
-    const SMALLEST: f64 = f32::MIN_POSITIVE as f64;
-    const ONE: Self = 1.0;
+/// As [`Kernel`], written with the operations of [`Vectors`].
+pub trait RealKernel<T: Real> {
+    /// What the work returns.
+    type Output;
+    /// Do the work.
+    fn run<S: Vectors<T>>(self, simd: S) -> Self::Output;
+}
+
+/// Run a kernel of floating-point numbers on the instruction set in use.
+pub fn dispatch_reals<T: Real, K: RealKernel<T>>(kernel: K) -> K::Output {
+    T::dispatch_at(level(), kernel)
+}
+
+/// `N` values as the compiler sees fit.
+#[derive(Clone, Copy)]
+struct Plain<const N: usize>;
+
+impl<T: Real, const N: usize> Vectors<T> for Plain<N> {
+    type V = [T; N];
+    const WIDTH: usize = N;
+    const MANY: bool = false;
     #[inline(always)]
-    fn from_f64(x: f64) -> Self {
-        x as f32
+    fn splat(self, x: T) -> [T; N] {
+        [x; N]
     }
     #[inline(always)]
-    fn to_f64(self) -> f64 {
-        f64::from(self)
+    fn load(self, x: &[T]) -> [T; N] {
+        let mut out = [T::default(); N];
+        out.copy_from_slice(&x[..N]);
+        out
     }
     #[inline(always)]
-    fn exp_nonpositive(x: Self) -> Self {
-        const ROUND: f32 = 12582912.0; // 1.5 * 2^23
-        let clamped = if x < -87.0 { -87.0 } else { x };
-        let shifted = clamped * std::f32::consts::LOG2_E + ROUND;
-        let k = shifted - ROUND;
-        let r = (clamped - k * 6.931_457_5e-1) - k * 1.428_606_8e-6;
-        let r2 = r * r;
-        let low = (1.0 / 2.0 + r * (1.0 / 6.0)) + r2 * (1.0 / 24.0 + r * (1.0 / 120.0));
-        let tail = low + r2 * r2 * (1.0 / 720.0 + r * (1.0 / 5040.0));
-        let mantissa = 1.0 + (r + r2 * tail);
-        let scaled = f32::from_bits(mantissa.to_bits().wrapping_add(shifted.to_bits() << 23));
-        if x < -87.0 { 0.0 } else { scaled }
+    fn store(self, x: [T; N], to: &mut [T]) {
+        to[..N].copy_from_slice(&x);
     }
     #[inline(always)]
-    fn exp2_normal(x: Self) -> Self {
-        const ROUND: f32 = 12582912.0; // 1.5 * 2^23
-        let shifted = x + ROUND;
-        let r = x - (shifted - ROUND);
-        // as above, with relative error 2e-9
-        let r2 = r * r;
-        let even = 0.240_226_48 + r2 * (0.009_618_437 + r2 * 1.535_336_2e-4);
-        let odd = std::f32::consts::LN_2 + r2 * (0.055_503_324 + r2 * 1.339_887_4e-3);
-        let mantissa = 1.0 + (r * odd + r2 * even);
-        f32::from_bits(mantissa.to_bits().wrapping_add(shifted.to_bits() << 23))
+    fn add(self, a: [T; N], b: [T; N]) -> [T; N] {
+        let mut out = a;
+        for i in 0..N {
+            out[i] = a[i] + b[i];
+        }
+        out
     }
     #[inline(always)]
-    fn exp2_nonpositive(x: Self) -> Self {
-        Self::exp2_normal(if x < -126.0 { -127.0 } else { x })
+    fn sub(self, a: [T; N], b: [T; N]) -> [T; N] {
+        let mut out = a;
+        for i in 0..N {
+            out[i] = a[i] - b[i];
+        }
+        out
+    }
+    #[inline(always)]
+    fn mul(self, a: [T; N], b: [T; N]) -> [T; N] {
+        let mut out = a;
+        for i in 0..N {
+            out[i] = a[i] * b[i];
+        }
+        out
+    }
+    #[inline(always)]
+    fn mul_add(self, a: [T; N], b: [T; N], c: [T; N]) -> [T; N] {
+        let mut out = c;
+        for i in 0..N {
+            out[i] = a[i].mul_add(b[i], c[i]);
+        }
+        out
+    }
+    #[inline(always)]
+    fn min(self, a: [T; N], b: [T; N]) -> [T; N] {
+        let mut out = b;
+        for i in 0..N {
+            out[i] = if a[i] < b[i] { a[i] } else { b[i] };
+        }
+        out
+    }
+    #[inline(always)]
+    fn max(self, a: [T; N], b: [T; N]) -> [T; N] {
+        let mut out = b;
+        for i in 0..N {
+            out[i] = if a[i] > b[i] { a[i] } else { b[i] };
+        }
+        out
+    }
+    #[inline(always)]
+    fn select(self, x: [T; N], limit: [T; N], below: [T; N], other: [T; N]) -> [T; N] {
+        let mut out = other;
+        for i in 0..N {
+            out[i] = if x[i] < limit[i] { below[i] } else { other[i] };
+        }
+        out
+    }
+    #[inline(always)]
+    fn scaled(self, x: [T; N], k: [T; N]) -> [T; N] {
+        let mut out = x;
+        for i in 0..N {
+            out[i] = x[i].scaled(k[i]);
+        }
+        out
     }
 }
 
@@ -432,6 +723,16 @@ pub(crate) fn on_every_level<K: Kernel + Clone>(kernel: &K) -> Vec<K::Output> {
         .into_iter()
         .filter(|&level| level <= best())
         .map(|level| dispatch_at(level, kernel.clone()))
+        .collect()
+}
+
+/// As [`on_every_level`].
+#[cfg(test)]
+pub(crate) fn reals_on_every_level<T: Real, K: RealKernel<T> + Clone>(kernel: &K) -> Vec<K::Output> {
+    [Level::Baseline, Level::Avx2, Level::Avx512]
+        .into_iter()
+        .filter(|&level| level <= best())
+        .map(|level| T::dispatch_at(level, kernel.clone()))
         .collect()
 }
 
@@ -448,6 +749,10 @@ pub(crate) fn words_on_every_level<K: WordKernel + Clone>(kernel: &K) -> Vec<K::
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn exp2_nonpositive<T: Real>(x: T) -> T {
+        Plain::<1>.exp2_nonpositive([[x]])[0][0]
+    }
 
     /// Every operation of [`Simd`] on some words.
     #[derive(Clone)]
@@ -517,14 +822,14 @@ mod tests {
             let x = -f64::from(i) * (1022.0 / 4e6);
             let want = x.exp2();
             let ulp = f64::from_bits(want.to_bits() & 0x7FF0_0000_0000_0000) * f64::EPSILON;
-            worst[0] = worst[0].max(off(f64::exp2_nonpositive(x), want, ulp));
+            worst[0] = worst[0].max(off(exp2_nonpositive::<f64>(x), want, ulp));
         }
         // all float32 of an octave of results, and many more over the whole range
         let octave = (0..1 << 23).map(|i| -(i as f32) / (1 << 23) as f32);
         for x in octave.chain((0..2_000_000).map(|i| -(i as f32) * (126.0 / 2e6))) {
             let want = f64::from(x).exp2();
             let ulp = f64::from(f32::from_bits((want as f32).to_bits() & 0x7F80_0000)) * f64::from(f32::EPSILON);
-            worst[1] = worst[1].max(off(f64::from(f32::exp2_nonpositive(x)), want, ulp));
+            worst[1] = worst[1].max(off(f64::from(exp2_nonpositive::<f32>(x)), want, ulp));
         }
         assert!(worst.iter().all(|&ulp| ulp <= 1.5), "{worst:?}");
     }
@@ -532,14 +837,14 @@ mod tests {
     #[test]
     fn exp2_ends_in_zero_and_one() {
         for x in [0.0, -0.0, -f64::MIN_POSITIVE, -1e-300] {
-            assert_eq!(f64::exp2_nonpositive(x).to_bits(), 1f64.to_bits());
-            assert_eq!(f32::exp2_nonpositive(x as f32).to_bits(), 1f32.to_bits());
+            assert_eq!(exp2_nonpositive::<f64>(x).to_bits(), 1f64.to_bits());
+            assert_eq!(exp2_nonpositive::<f32>(x as f32).to_bits(), 1f32.to_bits());
         }
-        assert_eq!(f64::exp2_nonpositive(-1022.0).to_bits(), f64::MIN_POSITIVE.to_bits());
-        assert_eq!(f32::exp2_nonpositive(-126.0).to_bits(), f32::MIN_POSITIVE.to_bits());
+        assert_eq!(exp2_nonpositive::<f64>(-1022.0).to_bits(), f64::MIN_POSITIVE.to_bits());
+        assert_eq!(exp2_nonpositive::<f32>(-126.0).to_bits(), f32::MIN_POSITIVE.to_bits());
         for x in [-1022.5, -1023.5, -1e9, -1e300, f64::NEG_INFINITY] {
-            assert_eq!(f64::exp2_nonpositive(x).to_bits(), 0);
-            assert_eq!(f32::exp2_nonpositive(x as f32).to_bits(), 0);
+            assert_eq!(exp2_nonpositive::<f64>(x).to_bits(), 0);
+            assert_eq!(exp2_nonpositive::<f32>(x as f32).to_bits(), 0);
         }
     }
 }

@@ -6,24 +6,41 @@ use std::ops::Range;
 use crate::error::Result;
 use crate::memory;
 use crate::parallel::Interrupt;
-use crate::simd::Real;
+use crate::simd::{Kernel, Real, Vectors, dispatch};
 
-/// Columns computed side by side.
-pub(crate) const LANES: usize = 16;
-/// Rows that share a load of the columns.
-pub(crate) const ROWS: usize = 4;
+/// Most rows that share a load of the columns.
+pub(crate) const ROWS: usize = 8;
 /// Pairs times features between two looks at the interrupt.
 pub(crate) const TASK: usize = 1 << 22;
 /// Bytes of columns that stay near the processor while rows pass by.
 const NEAR: usize = 1 << 17;
+/// Registers of columns of a tile.
+const COLUMNS: usize = 2;
 const COPY: &str = "a copy of the instances";
+const NORMS: &str = "the norms of the instances";
+
+/// Do something for each index below a constant, at most 8, without a loop: only what is indexed by constants can stay in
+/// registers, and whether the compiler unrolls a loop depends on the length of its body.
+macro_rules! each {
+    ($i:ident < $n:ident => $body:block) => {
+        each!($i < $n, 0 1 2 3 4 5 6 7 => $body)
+    };
+    ($i:ident < $n:ident, $($k:literal)* => $body:block) => {
+        $({
+            let $i = $k;
+            if $i < $n $body
+        })*
+    };
+}
+
+pub(crate) use each;
 
 /// How the value of an instance kernel comes out of a sum over the features.
-pub(crate) trait Form<T>: Copy + Send + Sync {
+pub(crate) trait Form<T: Real>: Copy + Send + Sync {
     /// Whether squares of differences are summed up, or else products.
     const DIFFERENCES: bool;
-    /// The value; `halves` is half the sum of the squared norms of both instances.
-    fn value(self, sum: T, halves: T) -> T;
+    /// The values; `halves` are half the sums of the squared norms of both instances.
+    fn values<S: Vectors<T>, const N: usize>(self, simd: S, sums: [S::V; N], halves: [S::V; N]) -> [S::V; N];
 }
 
 /// exp(-gamma |x - y|^2) from exact differences; holds -gamma / ln 2.
@@ -33,8 +50,12 @@ pub(crate) struct Differences<T>(pub(crate) T);
 impl<T: Real> Form<T> for Differences<T> {
     const DIFFERENCES: bool = true;
     #[inline(always)]
-    fn value(self, sum: T, _: T) -> T {
-        T::exp2_nonpositive(self.0 * sum)
+    fn values<S: Vectors<T>, const N: usize>(self, simd: S, mut sums: [S::V; N], _: [S::V; N]) -> [S::V; N] {
+        let factor = simd.splat(self.0);
+        for i in 0..N {
+            sums[i] = simd.mul(factor, sums[i]);
+        }
+        simd.exp2_nonpositive(sums)
     }
 }
 
@@ -48,9 +69,12 @@ pub(crate) struct Products;
 impl<T: Real> Form<T> for Products {
     const DIFFERENCES: bool = false;
     #[inline(always)]
-    fn value(self, sum: T, halves: T) -> T {
-        let exponent = sum - halves;
-        T::exp2_normal(if exponent > T::default() { T::default() } else { exponent })
+    fn values<S: Vectors<T>, const N: usize>(self, simd: S, mut sums: [S::V; N], halves: [S::V; N]) -> [S::V; N] {
+        let zero = simd.splat(T::default());
+        for i in 0..N {
+            sums[i] = simd.min(simd.sub(sums[i], halves[i]), zero);
+        }
+        simd.exp2_normal(sums)
     }
 }
 
@@ -65,26 +89,43 @@ pub(crate) struct Power<T> {
 impl<T: Real> Form<T> for Power<T> {
     const DIFFERENCES: bool = false;
     #[inline(always)]
-    fn value(self, sum: T, _: T) -> T {
-        let (mut square, mut power, mut left) = (self.gamma * sum + self.coef0, T::ONE, self.degree);
-        while left > 0 {
-            if left & 1 == 1 {
-                power = power * square;
+    fn values<S: Vectors<T>, const N: usize>(self, simd: S, mut sums: [S::V; N], _: [S::V; N]) -> [S::V; N] {
+        let (gamma, coef0) = (simd.splat(self.gamma), simd.splat(self.coef0));
+        for i in 0..N {
+            let mut square = simd.mul_add(gamma, sums[i], coef0);
+            let (mut power, mut left) = (simd.splat(T::ONE), self.degree);
+            while left > 0 {
+                if left & 1 == 1 {
+                    power = simd.mul(power, square);
+                }
+                square = simd.mul(square, square);
+                left >>= 1;
             }
-            square = square * square;
-            left >>= 1;
+            sums[i] = power;
         }
-        power
+        sums
     }
 }
 
-/// Half the squared norm, added up feature after feature as [`tile`] does.
-fn half_norm<T: Real>(row: &[T]) -> T {
-    let mut sum = T::default();
-    for &value in row {
-        sum += value * value;
+/// Half the squared norm of each row, added up feature after feature as [`tile`] does.
+struct HalfNorms<'a, T> {
+    values: &'a [T],
+    d: usize,
+    halves: &'a mut [T],
+}
+
+impl<T: Real> Kernel for HalfNorms<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        for (half, row) in self.halves.iter_mut().zip(self.values.chunks_exact(self.d)) {
+            let mut sum = T::default();
+            for &value in row {
+                sum = value.mul_add(value, sum);
+            }
+            *half = sum * T::from_f64(0.5);
+        }
     }
-    sum * T::from_f64(0.5)
 }
 
 /// Instances, row after row.
@@ -103,7 +144,8 @@ impl<'a, T: Real> Rows<'a, T> {
             Some(scale) => Cow::Owned(memory::collect(x.iter().map(|&value| value * scale), COPY)?),
             None => Cow::Borrowed(x),
         };
-        let halves = memory::collect(values.chunks_exact(d).map(half_norm), "the norms of the instances")?;
+        let mut halves = memory::filled(T::default(), values.len() / d, NORMS)?;
+        dispatch(HalfNorms { values: &values, d, halves: &mut halves });
         Ok(Self { values, halves, d })
     }
 
@@ -112,7 +154,7 @@ impl<'a, T: Real> Rows<'a, T> {
     }
 }
 
-/// Instances in groups of `LANES`, feature after feature; the last group repeats its last instance.
+/// Instances in groups of [`Real::LANES`], feature after feature; the last group repeats its last instance.
 #[derive(Debug)]
 pub(crate) struct Panels<T> {
     values: Vec<T>,
@@ -126,85 +168,110 @@ impl<T: Real> Panels<T> {
     /// Panels of the rows of `x`, each value times `scale` if there is one.
     pub(crate) fn new(x: &[T], d: usize, scale: Option<T>, interrupt: &Interrupt) -> Result<Self> {
         let n = x.len() / d;
-        let padded = n.next_multiple_of(LANES);
+        let padded = n.next_multiple_of(T::LANES);
         let mut values = memory::room(padded.saturating_mul(d), COPY)?;
-        let mut halves = memory::filled(T::default(), padded, "the norms of the instances")?;
-        for (first, halves) in (0..n).step_by(LANES).zip(halves.chunks_exact_mut(LANES)) {
+        for first in (0..n).step_by(T::LANES) {
             interrupt.check()?;
             for feature in 0..d {
-                values.extend((first..first + LANES).map(|i| {
+                values.extend((first..first + T::LANES).map(|i| {
                     let value = x[i.min(n - 1) * d + feature];
                     scale.map_or(value, |scale| value * scale)
                 }));
             }
-            for column in values[first * d..].as_chunks::<LANES>().0 {
+        }
+        let mut halves = memory::filled(T::default(), padded, NORMS)?;
+        dispatch(PanelNorms { values: &values, d, halves: &mut halves });
+        Ok(Self { values, halves, n, d })
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.n.div_ceil(T::LANES)
+    }
+
+    /// The panels from `first` on in pieces that stay near the processor, and with that many rows make no more than
+    /// about one [`TASK`].
+    pub(crate) fn pieces(&self, first: usize, rows: usize) -> impl Iterator<Item = Range<usize>> + use<T> {
+        let panel = (T::LANES * self.d).max(1);
+        let step = (TASK / panel / rows.max(1)).min(NEAR / panel / size_of::<T>()).max(1);
+        let end = self.len();
+        (first..end).step_by(step).map(move |piece| piece..(piece + step).min(end))
+    }
+}
+
+/// As [`HalfNorms`], of panels.
+struct PanelNorms<'a, T> {
+    values: &'a [T],
+    d: usize,
+    halves: &'a mut [T],
+}
+
+impl<T: Real> Kernel for PanelNorms<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        for (halves, panel) in self.halves.chunks_exact_mut(T::LANES).zip(self.values.chunks_exact(T::LANES * self.d)) {
+            for column in panel.chunks_exact(T::LANES) {
                 for (half, &value) in halves.iter_mut().zip(column) {
-                    *half += value * value;
+                    *half = value.mul_add(value, *half);
                 }
             }
             for half in halves {
                 *half = *half * T::from_f64(0.5);
             }
         }
-        Ok(Self { values, halves, n, d })
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.n.div_ceil(LANES)
-    }
-
-    /// The panels from `first` on in pieces that stay near the processor, and with that many rows make no more than
-    /// about one [`TASK`].
-    pub(crate) fn pieces(&self, first: usize, rows: usize) -> impl Iterator<Item = Range<usize>> + use<T> {
-        let panel = (LANES * self.d).max(1);
-        let step = (TASK / panel / rows.max(1)).min(NEAR / panel / size_of::<T>()).max(1);
-        let end = self.len();
-        (first..end).step_by(step).map(move |piece| piece..(piece + step).min(end))
-    }
-
-    /// Values of panel `i`, and a copy of its half norms: what lies on the stack cannot overlap with anything.
-    #[inline(always)]
-    fn panel(&self, i: usize) -> (&[[T; LANES]], [T; LANES]) {
-        let values = self.values[i * self.d * LANES..(i + 1) * self.d * LANES].as_chunks().0;
-        let mut halves = [T::default(); LANES];
-        halves.copy_from_slice(&self.halves[i * LANES..(i + 1) * LANES]);
-        (values, halves)
     }
 }
 
-/// Kernel values of `R` rows from `first` on with the columns of panel `i`.
+/// Kernel values of `R` rows from `first` on with the columns of a panel.
+///
+/// Two registers of columns go together; `lane` is where they begin.
 #[inline(always)]
-pub(crate) fn tile<T: Real, F: Form<T>, const R: usize>(
+pub(crate) fn tile<T: Real, S: Vectors<T>, F: Form<T>, const R: usize>(
+    simd: S,
     form: F,
     rows: &Rows<'_, T>,
     first: usize,
     panels: &Panels<T>,
     i: usize,
-) -> [[T; LANES]; R] {
+    lane: usize,
+) -> [[S::V; 2]; R] {
     let d = rows.d;
-    let (panel, columns) = panels.panel(i);
-    let panel = &panel[..d];
-    let values: [&[T]; R] = std::array::from_fn(|r| &rows.values[(first + r) * d..][..d]);
-    let halves: [T; R] = std::array::from_fn(|r| rows.halves[first + r]);
-    let mut sums = [[T::default(); LANES]; R];
+    let mut values: [&[T]; R] = [&[]; R];
+    each!(r < R => { values[r] = &rows.values[(first + r) * d..][..d] });
+    let mut columns = panels.values[i * d * T::LANES..(i + 1) * d * T::LANES].chunks_exact(T::LANES);
+    let zeros = [simd.splat(T::default()); 2];
+    let mut sums = [zeros; R];
     for feature in 0..d {
-        let column = panel[feature];
-        for r in 0..R {
-            let value = values[r][feature];
-            for lane in 0..LANES {
-                if F::DIFFERENCES {
-                    let difference = value - column[lane];
-                    sums[r][lane] += difference * difference;
+        let Some(column) = columns.next() else { break };
+        let mut now = zeros;
+        each!(c < COLUMNS => { now[c] = simd.load(&column[lane + c * S::WIDTH..]) });
+        each!(r < R => {
+            let value = simd.splat(values[r][feature]);
+            each!(c < COLUMNS => {
+                sums[r][c] = if F::DIFFERENCES {
+                    let difference = simd.sub(value, now[c]);
+                    simd.mul_add(difference, difference, sums[r][c])
                 } else {
-                    sums[r][lane] += value * column[lane];
+                    simd.mul_add(value, now[c], sums[r][c])
                 }
-            }
-        }
+            });
+        });
     }
-    for r in 0..R {
-        for lane in 0..LANES {
-            sums[r][lane] = form.value(sums[r][lane], halves[r] + columns[lane]);
+    let columns = &panels.halves[i * T::LANES..(i + 1) * T::LANES];
+    let mut halves = zeros;
+    each!(c < COLUMNS => { halves[c] = simd.load(&columns[lane + c * S::WIDTH..]) });
+    each!(r < R => {
+        let half = simd.splat(rows.halves[first + r]);
+        let own = [simd.add(half, halves[0]), simd.add(half, halves[1])];
+        if R.is_multiple_of(2) && r.is_multiple_of(2) {
+            let half = simd.splat(rows.halves[first + r + 1]);
+            let next = [simd.add(half, halves[0]), simd.add(half, halves[1])];
+            let four = [sums[r][0], sums[r][1], sums[r + 1][0], sums[r + 1][1]];
+            let [a, b, c, d] = form.values(simd, four, [own[0], own[1], next[0], next[1]]);
+            (sums[r], sums[r + 1]) = ([a, b], [c, d]);
+        } else if R % 2 == 1 {
+            sums[r] = form.values(simd, sums[r], own);
         }
-    }
+    });
     sums
 }
