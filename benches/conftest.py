@@ -30,13 +30,14 @@ THRESHOLDS: dict[str, float] = tomllib.loads((Path(__file__).parent / "threshold
 
 @dataclass(frozen=True)
 class Result:
-    """One race: seconds a call, and the ratio it must reach."""
+    """One race: seconds a call, the ratio it must reach, and the seconds that no program on this machine undercuts."""
 
     name: str
     ours: float
     peer_name: str
     peer: float
     threshold: float
+    floor: float | None = None
 
     @property
     def ratio(self) -> float:
@@ -75,8 +76,9 @@ class Race:
         rounds: int = 7,
         enough: float = 0.05,
         peer_scale: float = 1.0,
+        floor: float | None = None,
     ) -> None:
-        """`peer_scale` is how many times the work of the peer's call ours does."""
+        """`peer_scale` is how many times the work of the peer's call ours does; `floor` as in `Result`."""
         ours_times, peer_times = calls_for(ours, enough), calls_for(peer, enough)
         gc.collect()
         gc.disable()
@@ -85,11 +87,11 @@ class Race:
         finally:
             gc.enable()
         best = [min(column) for column in zip(*pairs, strict=True)]
-        self.record(name, best[0], peer_name, best[1] * peer_scale)
+        self.record(name, best[0], peer_name, best[1] * peer_scale, floor)
 
     @staticmethod
-    def record(name: str, ours: float, peer_name: str, peer: float) -> None:
-        result = Result(name, ours, peer_name, peer, THRESHOLDS[name])
+    def record(name: str, ours: float, peer_name: str, peer: float, floor: float | None = None) -> None:
+        result = Result(name, ours, peer_name, peer, THRESHOLDS[name], floor)
         results.append(result)
         assert result.ratio >= result.threshold, (
             f"{name}: {peer_name} takes {result.ratio:.3g} times as long as milfast, less than {result.threshold} times"
@@ -124,10 +126,11 @@ def short(duration: float) -> str:
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     if not results:
         return
-    rows = [("bench", "milfast", "peer", "", "ratio", "at least")]
+    rows = [("bench", "milfast", "peer", "", "ratio", "at least", "times the floor")]
     for r in results:
         ratio = f"{r.ratio:.3g}" + ("" if r.ratio >= r.threshold else " !")
-        rows.append((r.name, short(r.ours), short(r.peer), r.peer_name, ratio, f"{r.threshold:g}"))
+        floor = "" if r.floor is None else f"{r.ours / r.floor:.2g}"
+        rows.append((r.name, short(r.ours), short(r.peer), r.peer_name, ratio, f"{r.threshold:g}", floor))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     terminalreporter.section(f"one thread, {simd_level()}")
     for row in rows:

@@ -21,7 +21,7 @@ const WIDEST: usize = 32;
 /// Bags that are added up side by side.
 const SUMMED: usize = 8;
 /// Numbers that a task keeps at most, where it has more than one bag.
-const KEPT: usize = 1 << 20;
+const KEPT: usize = 1 << 18;
 /// Rows of a block on the diagonal of a symmetric matrix, which is computed whole.
 const BLOCK: usize = 64;
 
@@ -710,7 +710,7 @@ pub fn bag_gram<T: Real>(
             // block by block, so that neither rows nor columns leave the cache between two visits
             for (top, left) in (0..n_rows).step_by(BLOCK).flat_map(|i| (0..=i).step_by(BLOCK).map(move |j| (i, j))) {
                 if sum && left < top {
-                    continue;
+                    continue; // what is below the diagonal blocks is mirrored
                 }
                 interrupt.check()?;
                 for row in top..(top + BLOCK).min(n_rows) {
@@ -722,7 +722,7 @@ pub fn bag_gram<T: Real>(
                 }
             }
             if sum {
-                mirror(out, n_rows, interrupt)?
+                mirror(out, n_rows, interrupt)?;
             }
         }
         Some(b) if !sum => {

@@ -427,8 +427,10 @@ pub trait Real:
     /// The value, exactly.
     fn to_f64(self) -> f64;
     /// self * factor + summand, rounded once. Slow outside of kernels: see the head of this file.
+    #[must_use]
     fn mul_add(self, factor: Self, summand: Self) -> Self;
     /// This value in [1/2, 2) times 2^k, where k was rounded with [`Real::ROUND`].
+    #[must_use]
     fn scaled(self, k: Self) -> Self;
     /// e^x for x <= 0, within 2 ulp; below the normal range of results it is 0.
     #[inline(always)]
@@ -641,9 +643,7 @@ impl<T: Real, const N: usize> Vectors<T> for Plain<N> {
     #[inline(always)]
     fn load(self, x: &[T]) -> [T; N] {
         let mut out = [T::default(); N];
-        for i in 0..N {
-            out[i] = x[i];
-        }
+        out.copy_from_slice(&x[..N]);
         out
     }
     #[inline(always)]

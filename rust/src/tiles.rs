@@ -273,7 +273,7 @@ pub(crate) fn tile<T: Real, S: Vectors<T>, F: Form<T>, const R: usize>(
     each!(r < R => {
         let half = simd.splat(rows.halves[first + r]);
         let own = [simd.add(half, halves[0]), simd.add(half, halves[1])];
-        if R % 2 == 0 && r % 2 == 0 {
+        if R.is_multiple_of(2) && r.is_multiple_of(2) {
             let half = simd.splat(rows.halves[first + r + 1]);
             let next = [simd.add(half, halves[0]), simd.add(half, halves[1])];
             let four = [sums[r][0], sums[r][1], sums[r + 1][0], sums[r + 1][1]];
