@@ -8,8 +8,9 @@ from pathlib import Path
 
 import milfast as mf
 
-#: A wheel is a ZIP file of the package and some kilobytes about it.
-MOST_BYTES = 1_500_000
+#: A wheel is a ZIP file of the package, not packed as tightly as here, and of what there is to say about it: of the
+#: 1.5 MB that it may have, 1.47 MB are left.
+MOST_BYTES = 1_470_000
 
 
 def test_wheel_is_small() -> None:
@@ -23,6 +24,6 @@ def test_wheel_is_small() -> None:
     compiled = [name for _, name in sizes if name.startswith("milfast/_core.") and not name.endswith(".pyi")]
     assert len(compiled) == 1, f"one extension module goes into a wheel; there are {compiled}"
     assert len(wheel.getbuffer()) <= MOST_BYTES, (
-        f"the wheel takes {len(wheel.getbuffer()):,} bytes; the largest files are {sizes[:5]}. A release build strips "
+        f"the package takes {len(wheel.getbuffer()):,} bytes; the largest files are {sizes[:5]}. A release build strips "
         "symbols; generic code that is large and need not be generic is the usual cause"
     )
