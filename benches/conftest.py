@@ -1,7 +1,7 @@
 """What all benches share: races against the best peer, thresholds, the table at the end.
 
 Times are compared within one process and one run, in turns: a ratio means the same on a fast and on a busy machine.
-Kernels and peers run on one thread each.
+Kernels and peers run on one thread each, but for the two threads of test_bench_threads.py.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         floor = "" if r.floor is None else f"{r.ours / r.floor:.2g}"
         rows.append((r.name, short(r.ours), short(r.peer), r.peer_name, ratio, f"{r.threshold:g}", floor))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    terminalreporter.section(f"one thread, {simd_level()}")
+    terminalreporter.section(f"one thread (threads_*: two), {simd_level()}")
     for row in rows:
         terminalreporter.write_line(
             "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

@@ -373,21 +373,24 @@ impl<T: Real> Kernel for Values<'_, T> {
 /// Write what is above the diagonal below it.
 fn mirror<T: Copy + Send + Sync>(out: &mut [T], n: usize, large: bool, interrupt: &Interrupt) -> Result<()> {
     let step = ROWS / 4;
-    for start in (ROWS..n).step_by(ROWS) {
-        let (above, rest) = out.split_at_mut(start * n);
-        let rows = ROWS.min(n - start);
-        let cuts = parallel::cuts(rows, step, |row| row * n)?;
-        parallel::fill(&mut rest[..rows * n], &cuts, large, interrupt, |task, out| {
-            let first = start + task * step;
-            for (column, above) in above.chunks_exact(n).enumerate() {
-                for (out, &value) in out.chunks_exact_mut(n).zip(&above[first..]) {
-                    out[column] = value;
-                }
-            }
-            Ok(())
-        })?;
+    // Rows are cut at the diagonal, band by band: what is right of it is read by all tasks, what is left of it is written.
+    let (mut left, mut right) = (memory::room(n, "the list of rows")?, memory::room(n, "the list of rows")?);
+    for (row, values) in out.chunks_exact_mut(n.max(1)).enumerate() {
+        let (before, after) = values.split_at_mut(row / ROWS * ROWS);
+        left.push(before);
+        right.push(&*after);
     }
-    Ok(())
+    let tasks = memory::collect(left.chunks_mut(step).enumerate(), "the list of tasks")?;
+    parallel::map(tasks, large, interrupt, |(task, rows)| {
+        let first = task * step;
+        for (column, values) in right[..first / ROWS * ROWS].iter().enumerate() {
+            for (row, &value) in rows.iter_mut().zip(&values[first - column / ROWS * ROWS..]) {
+                row[column] = value;
+            }
+        }
+        Ok(())
+    })
+    .map(|_: Vec<()>| ())
 }
 
 /// Number, mean and sum of squared deviations of some values, and their range.

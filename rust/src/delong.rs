@@ -39,13 +39,19 @@ pub fn delong<S: Score, L: Label>(scores: &[S], labels: &[L], interrupt: &Interr
     for (&score, &label) in scores.iter().zip(labels) {
         classes[usize::from(label.is_one())].push(score.key());
     }
-    let [neg, pos] = classes;
+    Ok(DeLong { counts, variance: variance(classes, interrupt)? })
+}
+
+/// Variance of the AUC of negatives and positives.
+fn variance<K>([neg, pos]: [Vec<K>; 2], interrupt: &Interrupt) -> Result<f64>
+where
+    K: Ord + Copy + Default + Send + Sync,
+{
     let (neg, pos) = (sort::sorted(neg, interrupt)?, sort::sorted(pos, interrupt)?);
     interrupt.check()?;
     let of_pos = spread(&pos, &neg)?;
     interrupt.check()?;
-    let variance = of_pos + spread(&neg, &pos)?;
-    Ok(DeLong { counts, variance })
+    Ok(of_pos + spread(&neg, &pos)?)
 }
 
 /// Sample variance of the placements of `own` among `other`, over the size of `own`.
@@ -92,7 +98,6 @@ pub struct Placements {
 /// # Errors
 /// As [`crate::auc::pair_counts`]; [`Error::Range`] for 2^31 scores or more.
 pub fn placements<S: Score, L: Label>(scores: &[S], labels: &[L], interrupt: &Interrupt) -> Result<Placements> {
-    const WHAT: &str = "the placements of the scores";
     if scores.len() >= 1 << 31 {
         return Err(Error::Range(format!("scores has {} entries: at most 2**31 - 1 can be placed", scores.len())));
     }
@@ -105,7 +110,13 @@ pub fn placements<S: Score, L: Label>(scores: &[S], labels: &[L], interrupt: &In
         order.push(score.numbered(*number));
         *number += 2;
     }
-    let order = sort::sorted(order, interrupt)?;
+    place(order, counts, interrupt)
+}
+
+/// Doubled placements of scores that go with their number within their class, doubled, plus the class.
+fn place(numbered: Vec<u128>, counts: PairCounts, interrupt: &Interrupt) -> Result<Placements> {
+    const WHAT: &str = "the placements of the scores";
+    let order = sort::sorted(numbered, interrupt)?;
     let mut of_pos = sort::filled(0u32, counts.n_pos as usize, WHAT, interrupt)?;
     let mut of_neg = sort::filled(0u32, counts.n_neg as usize, WHAT, interrupt)?;
     let (mut neg_below, mut pos_below) = (0, 0);
@@ -168,9 +179,14 @@ pub fn covariance<S: Score, L: Label>(scores: &[S], labels: &[L], interrupt: &In
         placements(&scores[row * n..(row + 1) * n], labels, interrupt)
             .map_err(|error| if k > 1 { auc::in_row(row, error) } else { error })
     })?;
+    covariances(models, scores.len() >= LARGE, interrupt)
+}
+
+fn covariances(models: Vec<Placements>, large: bool, interrupt: &Interrupt) -> Result<Covariance> {
+    let k = models.len();
     let mut pairs = memory::room(k * (k + 1) / 2, "the pairs of models")?;
     pairs.extend((0..k).flat_map(|a| (a..k).map(move |b| (a, b))));
-    let entries = parallel::map(pairs, scores.len() >= LARGE, interrupt, |(a, b)| {
+    let entries = parallel::map(pairs, large, interrupt, |(a, b)| {
         let (a, b) = (&models[a], &models[b]);
         let n = (a.of_pos.len(), a.of_neg.len());
         Ok(cross(&a.of_pos, &b.of_pos, n.1, interrupt)? + cross(&a.of_neg, &b.of_neg, n.0, interrupt)?)

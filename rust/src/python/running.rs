@@ -36,24 +36,35 @@ pub(crate) fn interruptible<R: Send>(
     long: bool,
     work: impl FnOnce(&Interrupt) -> Result<R> + Send,
 ) -> PyResult<R> {
+    let (mut work, mut result) = (Some(work), Err(Error::Interrupted));
+    run(py, long, &mut |interrupt| {
+        if let Some(work) = work.take() {
+            result = work(interrupt);
+        }
+    })?;
+    Ok(result?)
+}
+
+/// The same, compiled once and not for each kind of work.
+fn run(py: Python<'_>, long: bool, work: &mut (dyn FnMut(&Interrupt) + Send)) -> PyResult<()> {
     let interrupt = Interrupt::default();
     if !long {
-        return Ok(py.detach(|| work(&interrupt))?);
+        py.detach(|| work(&interrupt));
+        return Ok(());
     }
-    let work = Mutex::new(Some(work)); // a thread that does not start must not take the work with it
-    let run = || {
-        let work = work.lock().unwrap_or_else(PoisonError::into_inner).take();
-        work.map_or(Err(Error::Interrupted), |work| work(&interrupt)) // there is work: `run` runs once
-    };
+    let work = Mutex::new(work); // a thread that does not start must not take the work with it
+    let work = || work.lock().unwrap_or_else(PoisonError::into_inner)(&interrupt);
     py.detach(|| {
         thread::scope(|scope| {
             let (send, receive) = channel();
             let worker = thread::Builder::new().spawn_scoped(scope, move || {
-                let result = run();
+                work();
                 let _ = send.send(()); // wakes the waiting thread at once; on a panic the closed channel does
-                result
             });
-            let Ok(worker) = worker else { return Ok(run()?) };
+            let Ok(worker) = worker else {
+                work();
+                return Ok(());
+            };
             let mut signal = None;
             while signal.is_none() && receive.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
                 #[allow(clippy::redundant_closure_for_method_calls)] // the method alone does not compile
@@ -62,11 +73,8 @@ pub(crate) fn interruptible<R: Send>(
                     signal = Some(error);
                 }
             }
-            let result = worker.join().unwrap_or_else(|panic| resume_unwind(panic));
-            match signal {
-                Some(signal) => Err(signal),
-                None => Ok(result?),
-            }
+            worker.join().unwrap_or_else(|panic| resume_unwind(panic));
+            signal.map_or(Ok(()), Err)
         })
     })
 }
