@@ -24,6 +24,6 @@ def test_wheel_is_small() -> None:
     compiled = [name for _, name in sizes if name.startswith("milfast/_core.") and not name.endswith(".pyi")]
     assert len(compiled) == 1, f"one extension module goes into a wheel; there are {compiled}"
     assert len(wheel.getbuffer()) <= MOST_BYTES, (
-        f"the package takes {len(wheel.getbuffer()):,} bytes; the largest files are {sizes[:5]}. A release build strips "
-        "symbols; generic code that is large and need not be generic is the usual cause"
+        f"the package takes {len(wheel.getbuffer()):,} bytes; the largest files are {sizes[:5]}. A release build "
+        "strips symbols; generic code that is large and need not be generic is the usual cause"
     )
