@@ -72,7 +72,7 @@ class KernelRows:
         gamma: float = 1.0,
         degree: int = 3,
         coef0: float = 1.0,
-        cache_bytes: int = 500_000_000,
+        cache_bytes: int = ...,
     ) -> Self: ...
     def __len__(self) -> int: ...
     def solve(
@@ -88,7 +88,7 @@ class KernelRows:
         limits: ArrayLike | None = None,
         start: ArrayLike | None = None,
         tol: float = 1e-3,
-        max_steps: int = 100_000_000,
+        max_steps: int = ...,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], float, float, float, int]: ...
     def times(self, coefficients: ArrayLike) -> NDArray[np.float64]: ...
 
