@@ -237,19 +237,6 @@ class Combinations:
         each = np.repeat(values, np.diff(self.starts)) * self.weights
         return np.asarray(np.bincount(self.members, weights=each, minlength=n), dtype=np.float64)
 
-    def gather(self, values: Vector) -> Vector:
-        """Weighted sums of values of the instances.
-
-        Parameters
-        ----------
-        values : ndarray, shape (n_instances,)
-
-        Returns
-        -------
-        ndarray of float64, shape (n_variables,)
-        """
-        return np.asarray(np.add.reduceat(values[self.members] * self.weights, self.starts[:-1]))
-
 
 @dataclass(frozen=True)
 class Solution:
