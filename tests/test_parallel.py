@@ -28,7 +28,8 @@ DIGESTS = """
     import hashlib
     import numpy as np
     import milfast as mf
-    from milfast._core import auc_jackknife, bootstrap_auc, delong, delong_covariance, bag_kernel_diagonal
+    from milfast._core import KernelRows, auc_jackknife, bootstrap_auc, delong, delong_covariance, bag_kernel_diagonal
+    from milfast._core import kernel_sums
     from milfast.consistency import agreement_matrix, intersections, sample_counts, summary
 
     def kernels():
@@ -78,6 +79,16 @@ DIGESTS = """
             yield measure, agreement_matrix(errors, measure, condensed=True)
             yield f"{measure}-32", agreement_matrix(errors, measure, dtype="float32")
             yield f"{measure}-summary", list(vars(summary(errors, measure)).values())[1:]
+        for kernel in ("rbf", "poly"):
+            options = dict(kernel=kernel, gamma=0.05, degree=2)
+            yield f"kernel-sums-{kernel}", kernel_sums(x, x[:333], x[:333, 0], **options)
+            rows, signs = KernelRows(x, cache_bytes=1_000_000, **options), np.sign(x[:, 1])
+            yield f"kernel-times-{kernel}", rows.times(x[:, 0])
+            bounds = np.minimum(signs, 0), np.maximum(signs, 0)
+            yield f"solve-{kernel}", np.hstack(rows.solve(*bounds, -signs))
+            pairs = dict(starts=np.arange(0, 701, 2), members=rng.permutation(700), weights=x[:, 2])
+            shared = dict(groups=np.where(signs < 0, np.arange(700) // 9, -1)[:350], limits=np.full(39, 0.5))
+            yield f"groups-{kernel}", np.hstack(rows.solve(*(b[:350] for b in bounds), -signs[:350], **pairs, **shared))
         yield "both", intersections(errors)
         yield "both-weighted", intersections(errors, sample_weight=weights, condensed=True)
         yield "weighted-mean", summary(errors, sample_weight=weights).mean
@@ -300,6 +311,16 @@ LONG_KERNELS = {
     "diagonal": (
         "from milfast._core import bag_kernel_diagonal\n"
         "x = np.ones((60_000, 64)); run = lambda: bag_kernel_diagonal(x, np.array([0, 60_000]), gamma=1.0)"
+    ),
+    "kernel_sums": (
+        "from milfast._core import kernel_sums\n"
+        "x = np.ones((100_000, 64)); run = lambda: kernel_sums(x, x, np.ones(100_000), gamma=1.0)"
+    ),
+    "solve": (
+        "from milfast._core import KernelRows\n"
+        "x = np.random.default_rng(0).random((2_000, 2)); signs = np.where(np.arange(2_000) % 2, 1e9, -1e9)\n"
+        "rows = KernelRows(x, gamma=1.0)\n"
+        "run = lambda: rows.solve(np.minimum(signs, 0), np.maximum(signs, 0), -signs / 1e9, tol=1e-12)"
     ),
     "wide_columns": "y = np.ones((50_000, 1_000)); run = lambda: mf.rbf_gram(y[:1_000], y, gamma=1.0)",
     "jaccard_many_sets": "x = np.tile(np.eye(64, dtype=bool), (480, 8)); run = lambda: mf.jaccard_matrix(x)",

@@ -9,7 +9,8 @@ import numpy as np
 from sklearn.svm import SVC
 
 from milfast.gram import bag_gram, bag_self_similarity
-from milfast.models.svm.base import BagSVM, class_weights
+from milfast.models.svm.base import BagSVM
+from milfast.models.svm.solver import check_symmetric
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -37,8 +38,9 @@ class BagKernelSVM(BagSVM):
 
     def _fit(self, bags: Bags) -> None:
         assert bags.labels is not None
-        class_weights(self.class_weight, bags.labels)
         gram = self._gram(bags)
+        if callable(self.kernel):
+            check_symmetric(gram)
         # without a seed scikit-learn would draw one from numpy's global generator, although nothing here is random
         svm = SVC(kernel="precomputed", C=self.C, class_weight=self.class_weight, tol=self.tol, random_state=0)
         self.svm_ = svm.fit(gram, bags.labels)
@@ -77,6 +79,7 @@ def set_kernel(a: Bags, b: Bags | None, kernel: InstanceKernel, normalize: Norma
         When a bag has no length in feature space and cannot be normalised.
     """
     if isinstance(kernel.kernel, str):
+        kernel.check_size(a.instances, None if b is None else b.instances)
         return bag_gram(
             a,
             b,
@@ -104,7 +107,14 @@ def set_kernel(a: Bags, b: Bags | None, kernel: InstanceKernel, normalize: Norma
     return sums
 
 
-def bag_lengths(bags: Bags, kernel: InstanceKernel, normalize: Normalization) -> Vector:
+def bag_lengths(
+    bags: Bags,
+    kernel: InstanceKernel,
+    normalize: Normalization,
+    *,
+    numbers: NDArray[np.int64] | None = None,
+    what: str = "bag",
+) -> Vector:
     """What the sum over a bag is divided by.
 
     Parameters
@@ -112,6 +122,10 @@ def bag_lengths(bags: Bags, kernel: InstanceKernel, normalize: Normalization) ->
     bags : Bags
     kernel : InstanceKernel
     normalize : {"average", "feature-space"} or None
+    numbers : ndarray of int64, shape (n_bags,), optional
+        What the bags are called in a message, where they are a selection.
+    what : str
+        What they are in a message.
 
     Returns
     -------
@@ -133,5 +147,6 @@ def bag_lengths(bags: Bags, kernel: InstanceKernel, normalize: Normalization) ->
         squares = np.array([kernel.matrix(bag).sum() for bag in bags])
     if not (squares > 0).all():
         i = int(np.argmin(squares))
-        raise ValueError(f"bag {i} has length {squares[i]} in feature space: it cannot be normalised")
+        number = i if numbers is None else int(numbers[i])
+        raise ValueError(f"{what} {number} has length {squares[i]} in feature space: it cannot be normalised")
     return np.asarray(np.sqrt(squares))

@@ -112,10 +112,13 @@ class BagSVM(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no t
             value = getattr(self, name)
             if not (is_number(value) and value > 0):
                 raise ValueError(f"{name} must be a positive number; got {value!r}")
+        if self.tol >= 1:
+            raise ValueError(f"tol must be below 1, the margin: nothing would be fitted; got {self.tol!r}")
         if not is_number(self.coef0):
             raise ValueError(f"coef0 must be a number; got {self.coef0!r}")
-        if not is_positive_integer(self.degree):
-            raise ValueError(f"degree must be a positive integer; got {self.degree!r}")
+        if not is_positive_integer(self.degree) or self.degree >= 1 << 32:
+            raise ValueError(f"degree must be a positive integer below 2**32; got {self.degree!r}")
+        check_class_weight(self.class_weight)
 
     @property
     def _instance_kernel(self) -> InstanceKernel:
@@ -410,19 +413,34 @@ def class_weights(class_weight: Any, labels: NDArray[Any]) -> Vector:
     Raises
     ------
     ValueError
-        When `class_weight` is none of these, or a weight is not a positive number.
+        As `check_class_weight`.
     """
+    check_class_weight(class_weight)
     present = np.unique(labels)
     weights = np.ones(2)
     if class_weight is not None:
-        if not (class_weight == "balanced" or isinstance(class_weight, dict)):
-            raise ValueError(f"class_weight must be a dictionary, 'balanced' or None; got {class_weight!r}")
-        if isinstance(class_weight, dict):
-            for key, value in class_weight.items():
-                if key not in (0, 1) or not (is_number(value) and value > 0):
-                    raise ValueError(f"class_weight must give classes 0 and 1 positive numbers; got {class_weight!r}")
         weights[present] = compute_class_weight(class_weight, classes=present, y=labels)
     return weights
+
+
+def check_class_weight(class_weight: Any) -> None:
+    """Refuse what is no weight of classes.
+
+    Parameters
+    ----------
+    class_weight : object
+
+    Raises
+    ------
+    ValueError
+        When `class_weight` is not None, "balanced" or a dictionary, or a weight is not a positive number.
+    """
+    if isinstance(class_weight, dict):
+        for key, value in class_weight.items():
+            if key not in (0, 1) or not (is_number(value) and value > 0):
+                raise ValueError(f"class_weight must give classes 0 and 1 positive numbers; got {class_weight!r}")
+    elif class_weight is not None and not (isinstance(class_weight, str) and class_weight == "balanced"):
+        raise ValueError(f"class_weight must be a dictionary, 'balanced' or None; got {class_weight!r}")
 
 
 def is_number(value: object) -> bool:

@@ -70,7 +70,8 @@ class InstanceMISVM(AlternatingSVM):
     instance_labels_ : ndarray of int64, shape (n_instances,)
         Labels of the training instances, 0 or 1.
     objective_ : list of float
-        Objective after each round; it never rises by more than `tol` explains.
+        Objective after each round; without weights of classes, which change with the labels, it never rises by more
+        than `tol` explains.
     n_iter_ : int
         Number of rounds.
     converged_ : bool

@@ -17,10 +17,16 @@ if TYPE_CHECKING:
 
     Vector = NDArray[np.float64]
 
-__all__ = ["Combinations", "InstanceKernel", "Solution", "solve"]
+__all__ = ["Combinations", "InstanceKernel", "Solution", "check_symmetric", "solve"]
 
 #: Kernel values held at once where a kernel is a Python function.
 BLOCK = 1 << 24
+
+#: More megabytes than any machine has, and few enough for a count of bytes.
+MOST_MEGABYTES = 1e12
+
+#: Largest kernel value; the solver squares them.
+LARGEST = 1e150
 
 #: Steps of the solver before it gives up; a step takes some microseconds to some tens of them.
 MOST_STEPS = 50_000_000
@@ -57,8 +63,9 @@ class InstanceKernel:
         Raises
         ------
         ValueError
-            When a kernel function returns something else than that many finite numbers.
+            When a kernel function returns something else than that many finite numbers, or values are too large.
         """
+        self.check_size(x, y)
         if isinstance(self.kernel, str):
             return instance_gram(x, y, self.kernel, self.gamma, self.degree, self.coef0)
         other = x if y is None else y
@@ -68,6 +75,32 @@ class InstanceKernel:
         if not np.isfinite(values).all():
             raise ValueError("kernel must return finite numbers")
         return values
+
+    def check_size(self, x: NDArray[Any], y: NDArray[Any] | None = None) -> None:
+        """Refuse instances whose linear or polynomial kernel is beyond what can be computed with.
+
+        Parameters
+        ----------
+        x, y : ndarray, shape (n, n_features) and (m, n_features)
+
+        Raises
+        ------
+        ValueError
+            When a value may exceed 1e150.
+        """
+        if self.kernel not in ("linear", "poly"):
+            return
+        with np.errstate(over="ignore"):
+            squares = [
+                np.einsum("ij,ij->i", each, each, dtype=np.float64).max(initial=0)
+                for each in (x, y)
+                if each is not None
+            ]
+            largest = np.sqrt(squares[0]) * np.sqrt(squares[-1])
+            if self.kernel == "poly":
+                largest = (self.gamma * largest + abs(self.coef0)) ** self.degree
+        if not largest <= LARGEST:
+            raise ValueError(f"the {self.kernel} kernel of these instances may exceed {LARGEST}: scale the features")
 
     def rows(self, x: NDArray[Any], cache_size: float) -> _core.KernelRows:
         """Rows of the kernel matrix of `x`, for the solver.
@@ -85,8 +118,9 @@ class InstanceKernel:
         Raises
         ------
         ValueError
-            When the matrix of a kernel function is not symmetric.
+            When the matrix of a kernel function is not symmetric, or values are too large.
         """
+        self.check_size(x)
         if isinstance(self.kernel, str):
             return _core.KernelRows(
                 x,
@@ -94,11 +128,10 @@ class InstanceKernel:
                 gamma=self.gamma,
                 degree=self.degree,
                 coef0=self.coef0,
-                cache_bytes=int(cache_size * 1e6),
+                cache_bytes=int(min(cache_size, MOST_MEGABYTES) * 1e6),
             )
         gram = self.matrix(x)
-        if not np.allclose(gram, gram.T, rtol=1e-9, atol=1e-12 * max(1.0, float(np.abs(gram).max()))):
-            raise ValueError("kernel must be symmetric: kernel(x, y) and kernel(y, x) differ")
+        check_symmetric(gram)
         return _core.KernelRows((gram + gram.T) / 2, kernel="precomputed")
 
     def sums(self, x: NDArray[Any], y: NDArray[Any], coefficients: Vector) -> Vector:
@@ -113,12 +146,29 @@ class InstanceKernel:
         -------
         ndarray of float64, shape (n,)
         """
+        self.check_size(x, y)
         if isinstance(self.kernel, str):
             options: dict[str, Any] = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
             return _core.kernel_sums(x, y, coefficients, kernel=self.kernel, **options)
         step = max(1, BLOCK // max(1, len(y)))
         parts = [self.matrix(x[first : first + step], y) @ coefficients for first in range(0, len(x), step)]
         return np.concatenate(parts)
+
+
+def check_symmetric(gram: Vector) -> None:
+    """Refuse a kernel matrix that is not its own transpose, rounding apart.
+
+    Parameters
+    ----------
+    gram : ndarray, shape (n, n)
+
+    Raises
+    ------
+    ValueError
+        When two values differ.
+    """
+    if not np.allclose(gram, gram.T, rtol=1e-9, atol=1e-12 * max(1.0, float(np.abs(gram).max()))):
+        raise ValueError("kernel must be symmetric: kernel(x, y) and kernel(y, x) differ")
 
 
 @dataclass(frozen=True)
@@ -185,20 +235,7 @@ class Combinations:
         ndarray of float64, shape (n,)
         """
         each = np.repeat(values, np.diff(self.starts)) * self.weights
-        return np.bincount(self.members, weights=each, minlength=n)
-
-    def gather(self, values: Vector) -> Vector:
-        """Weighted sums of values of the instances.
-
-        Parameters
-        ----------
-        values : ndarray, shape (n_instances,)
-
-        Returns
-        -------
-        ndarray of float64, shape (n_variables,)
-        """
-        return np.asarray(np.add.reduceat(values[self.members] * self.weights, self.starts[:-1]))
+        return np.asarray(np.bincount(self.members, weights=each, minlength=n), dtype=np.float64)
 
 
 @dataclass(frozen=True)

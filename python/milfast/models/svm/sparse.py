@@ -66,8 +66,10 @@ class SparseProgram:
         assert bags.labels is not None
         split = Split(bags)
         n_negative, n_positive = len(split.negatives), len(split.sizes)
-        lengths = bag_lengths(bags[bags.labels == 1], kernel, normalize)
+        positives = np.flatnonzero(bags.labels == 1)
+        lengths = bag_lengths(bags[positives], kernel, normalize, numbers=positives)
         ones = Bags(bags.instances[split.negatives], np.arange(n_negative + 1))
+        own_lengths = bag_lengths(ones, kernel, normalize, numbers=split.negatives, what="instance")
         labels = np.repeat([0, 1], [n_negative, n_positive])
         shares = np.array([n_negative, n_positive]) if scale_C else np.ones(2)
         return cls(
@@ -77,6 +79,6 @@ class SparseProgram:
             Combinations(
                 np.concatenate([np.arange(n_negative), n_negative + np.concatenate([[0], np.cumsum(split.sizes)])]),
                 np.concatenate([split.negatives, split.positives]),
-                np.concatenate([1 / bag_lengths(ones, kernel, normalize), np.repeat(1 / lengths, split.sizes)]),
+                np.concatenate([1 / own_lengths, np.repeat(1 / lengths, split.sizes)]),
             ),
         )
