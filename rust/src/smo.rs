@@ -83,11 +83,11 @@ struct Extremes {
     largest: (f64, usize),
 }
 
-/// gradient += step (a - b), and its extremes.
+/// gradient += by (a - b), and its extremes.
 struct Step<'a> {
     gradient: &'a mut [f64],
     rows: Option<(&'a [f64], &'a [f64])>,
-    step: f64,
+    by: f64,
     no_rise: &'a [f64],
     no_fall: &'a [f64],
 }
@@ -104,7 +104,7 @@ impl Kernel for Step<'_> {
             let gradient = &mut self.gradient[block.clone()];
             if let Some((a, b)) = self.rows {
                 for ((g, &a), &b) in gradient.iter_mut().zip(&a[block.clone()]).zip(&b[block.clone()]) {
-                    *g += self.step * (a - b);
+                    *g += self.by * (a - b);
                 }
             }
             let (no_rise, no_fall) = (&self.no_rise[block.clone()], &self.no_fall[block]);
@@ -128,9 +128,9 @@ impl Kernel for Step<'_> {
             }
         }
         // the position inside the block, looked for once
-        let rising = |i: &usize| self.gradient[*i] + self.no_rise[*i] == least.0;
+        let rising = |i: &usize| self.gradient[*i] + self.no_rise[*i] <= least.0;
         least.1 = (least.1..least.1 + BLOCK).find(rising).unwrap_or(least.1);
-        let falling = |i: &usize| self.gradient[*i] - self.no_fall[*i] == largest.0;
+        let falling = |i: &usize| self.gradient[*i] - self.no_fall[*i] >= largest.0;
         largest.1 = (largest.1..largest.1 + BLOCK).find(falling).unwrap_or(largest.1);
         Extremes { least, largest }
     }
@@ -175,7 +175,7 @@ impl Kernel for Partner<'_> {
             }
         }
         let (most, first) = best;
-        first.map(|first| first + (0..BLOCK).position(|i| self.gain(first + i) == most).unwrap_or(0))
+        first.map(|first| first + (0..BLOCK).position(|i| self.gain(first + i) >= most).unwrap_or(0))
     }
 }
 
@@ -302,7 +302,9 @@ impl<'a> State<'a> {
                 let used: f64 = members.iter().map(|&i| -values[i]).sum();
                 if used > *slack {
                     let share = *slack / used;
-                    members.iter().for_each(|&i| values[i] *= share);
+                    for &i in members {
+                        values[i] *= share;
+                    }
                     *slack = 0.0;
                 } else {
                     *slack -= used;
@@ -515,12 +517,12 @@ pub fn solve(rows: &mut KernelRows, problem: Problem<'_>, interrupt: &Interrupt)
         if steps % LOOK == 0 {
             interrupt.check()?;
         }
-        let (both, step) = match rows {
-            Some((i, j, step)) => (Some(variables.two(i, j)?), step),
+        let (both, by) = match rows {
+            Some((i, j, by)) => (Some(variables.two(i, j)?), by),
             None => (None, 0.0),
         };
         let State { gradient, no_rise, no_fall, .. } = &mut state;
-        let ends = dispatch(Step { gradient, rows: both, step, no_rise, no_fall });
+        let ends = dispatch(Step { gradient, rows: both, by, no_rise, no_fall });
         let across = ends.largest.0 - ends.least.0;
         let inside = state.worst_inside();
         let gap = inside.map_or(0.0, |(excess, _, _)| excess).max(across).max(0.0);

@@ -152,7 +152,9 @@ impl<'a, T: Real> Rows<'a, T> {
     /// The same of rows that nobody else needs.
     pub(crate) fn owned(mut x: Vec<T>, d: usize, scale: Option<T>) -> Result<Self> {
         if let Some(scale) = scale {
-            x.iter_mut().for_each(|value| *value = *value * scale);
+            for value in &mut x {
+                *value = *value * scale;
+            }
         }
         let mut halves = memory::filled(T::default(), x.len() / d, NORMS)?;
         dispatch(HalfNorms { values: &x, d, halves: &mut halves });
