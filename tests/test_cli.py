@@ -180,7 +180,7 @@ def test_options_reach_the_checks(rules: Path, capsys: pytest.CaptureFixture[str
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["check", "nsk"], "did you mean NSK? known are "),
+        (["check", "nsk"], "did you mean NSK or STK? known are "),
         (["check", "no.such.module:Model"], "there is no module no.such.module"),
         (["check", "rules_for_cli:Missing"], "has no 'Missing'"),
         (["check", "NSK", "--checks", "presense"], "did you mean presence"),
