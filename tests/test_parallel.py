@@ -322,6 +322,12 @@ LONG_KERNELS = {
         "rows = KernelRows(x, gamma=1.0)\n"
         "run = lambda: rows.solve(np.minimum(signs, 0), np.maximum(signs, 0), -signs / 1e9, tol=1e-12)"
     ),
+    "solve_wide": (
+        "from milfast._core import KernelRows\n"
+        "x = np.random.default_rng(0).random((6_000, 1_000)); signs = np.where(np.arange(6_000) % 2, 1.0, -1.0)\n"
+        "rows = KernelRows(x, kernel='linear')\n"
+        "run = lambda: rows.solve(np.minimum(signs, 0), np.maximum(signs, 0), -signs, tol=1e-12)"
+    ),
     "wide_columns": "y = np.ones((50_000, 1_000)); run = lambda: mf.rbf_gram(y[:1_000], y, gamma=1.0)",
     "jaccard_many_sets": "x = np.tile(np.eye(64, dtype=bool), (480, 8)); run = lambda: mf.jaccard_matrix(x)",
     "jaccard_long_sets": (

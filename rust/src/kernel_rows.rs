@@ -140,11 +140,12 @@ impl KernelRows {
     }
 
     /// Kernel of row `i` with itself.
-    pub(crate) fn diagonal(&mut self, i: usize) -> Result<f64> {
+    pub(crate) fn diagonal(&self, i: usize) -> f64 {
         match &self.source {
-            // the diagonal of the Gaussian kernel is 1 to the last bit
-            Source::Instances { chosen, .. } if !matches!(chosen, Chosen::Power(_)) => Ok(1.0),
-            _ => self.row(i).map(|row| row[i]),
+            Source::Instances { rows, chosen: Chosen::Power(power), .. } => power.of(2.0 * rows.half(i)),
+            // that of the Gaussian kernel is 1 to the last bit
+            Source::Instances { .. } => 1.0,
+            Source::Matrix(values) => values[i * self.padded + i],
         }
     }
 
@@ -213,17 +214,27 @@ impl KernelRows {
             let (first, second) = ("coefficients", "the rows of the kernel");
             return Err(Error::Length { first, expected: coefficients.len(), second, found: self.n });
         }
+        check_coefficients(coefficients)?;
         let mut sums = memory::filled(0.0, self.padded, "the products")?;
         for (i, &coefficient) in coefficients.iter().enumerate() {
+            interrupt.check()?;
             if coefficient != 0.0 {
-                if i.is_multiple_of(64) {
-                    interrupt.check()?;
-                }
                 dispatch(Add { sums: &mut sums, row: self.row(i)?, coefficient });
             }
         }
         sums.truncate(self.n);
         Ok(sums)
+    }
+}
+
+fn check_coefficients(coefficients: &[f64]) -> Result<()> {
+    match coefficients.iter().position(|value| !value.is_finite()) {
+        None => Ok(()),
+        Some(i) => Err(Error::NotFinite {
+            argument: "coefficients".to_owned(),
+            position: format!("[{i}]"),
+            value: coefficients[i].to_string(),
+        }),
     }
 }
 
@@ -316,7 +327,7 @@ pub fn weighted_sums(
     let chosen = Chosen::new(kernel, [x, y], d)?;
     check_finite("X", x, d)?;
     check_finite("Y", y, d)?;
-    check_finite("coefficients", coefficients, 1)?;
+    check_coefficients(coefficients)?;
     let panels = Panels::new(y, d, chosen.scale(), interrupt)?;
     let rows = Rows::new(x, d, chosen.scale(), interrupt)?;
     let mut padded = memory::filled(0.0, panels.len() * LANES, "a copy of the coefficients")?;
@@ -366,11 +377,27 @@ mod tests {
     }
 
     #[test]
+    fn the_diagonal_is_that_of_the_rows_to_the_last_bit() {
+        let x = points(70, 5);
+        for kernel in [
+            InstanceKernel::Rbf { gamma: 0.3 },
+            InstanceKernel::Rbf { gamma: 3000.0 },
+            InstanceKernel::Poly { gamma: 0.7, degree: 3, coef0: 1.5 },
+            InstanceKernel::Poly { gamma: 1.0, degree: 1, coef0: 0.0 },
+        ] {
+            let mut rows = KernelRows::of_instances(x.clone(), 5, kernel, 1 << 20, &Interrupt::default()).unwrap();
+            for i in 0..70 {
+                assert_eq!(rows.diagonal(i).to_bits(), rows.row(i).unwrap()[i].to_bits());
+            }
+        }
+    }
+
+    #[test]
     fn a_matrix_gives_its_rows() {
         let matrix: Vec<f64> = (0..9).map(|i| [1.0, 2.0, 3.0, 2.0, 4.0, 5.0, 3.0, 5.0, 6.0][i]).collect();
         let mut rows = KernelRows::of_matrix(&matrix, 3).unwrap();
         assert_eq!(&rows.row(1).unwrap()[..4], &[2.0, 4.0, 5.0, 0.0]);
-        assert!((rows.diagonal(2).unwrap() - 6.0).abs() < 1e-15);
+        assert!((rows.diagonal(2) - 6.0).abs() < 1e-15);
         assert_eq!(&rows.times(&[1.0, 0.0, -1.0], &Interrupt::default()).unwrap()[..3], &[-2.0, -3.0, -3.0]);
         assert!(KernelRows::of_matrix(&matrix, 2).is_err());
         assert!(KernelRows::of_matrix(&[f64::NAN], 1).is_err());

@@ -19,8 +19,8 @@ pub const ALONE: u32 = u32::MAX;
 
 /// Least curvature that is divided by: the kernel need not be positive definite to the last bit.
 const FLAT: f64 = 1e-12;
-/// Steps between two looks at the interrupt.
-const LOOK: u64 = 256;
+/// Room beside a bound, as a share of the distance between the bounds, that is none.
+const ROUNDING: f64 = 1e-9;
 /// Variables whose extremes are looked for together.
 const BLOCK: usize = PADDING;
 const LANES: usize = 8;
@@ -245,15 +245,16 @@ impl<'a> Variables<'a> {
         Ok((&self.both[0], &self.both[1]))
     }
 
-    fn diagonal(&mut self) -> Result<Vec<f64>> {
+    fn diagonal(&mut self, interrupt: &Interrupt) -> Result<Vec<f64>> {
         let mut diagonal = memory::filled(0.0, self.padded, WHAT)?;
         for (i, value) in diagonal.iter_mut().enumerate().take(self.n) {
+            interrupt.check()?;
             *value = match self.of {
-                None => self.rows.diagonal(i)?,
+                None => self.rows.diagonal(i),
                 Some(of) => {
                     let own = of.starts[i] as usize..of.starts[i + 1] as usize;
                     if own.len() == 1 {
-                        of.weights[own.start].powi(2) * self.rows.diagonal(of.members[own.start] as usize)?
+                        of.weights[own.start].powi(2) * self.rows.diagonal(of.members[own.start] as usize)
                     } else {
                         self.row(i)?[i]
                     }
@@ -494,29 +495,26 @@ pub fn solve(rows: &mut KernelRows, problem: Problem<'_>, interrupt: &Interrupt)
         return Err(Error::Range("there must be at least one variable".into()));
     }
     let mut variables = Variables::new(rows, problem.combinations, n)?;
-    let diagonal = variables.diagonal()?;
+    let diagonal = variables.diagonal(interrupt)?;
     let mut state = State::new(problem, variables.padded)?;
     let add = |variables: &mut Variables<'_>, gradient: &mut [f64], i: usize, coefficient: f64| -> Result<()> {
         dispatch(Add { sums: gradient, row: variables.row(i)?, coefficient });
         Ok(())
     };
     for i in 0..n {
+        interrupt.check()?;
         if state.values[i] != 0.0 {
-            if (i as u64).is_multiple_of(LOOK) {
-                interrupt.check()?;
-            }
             add(&mut variables, &mut state.gradient, i, state.values[i])?;
         }
     }
     for (i, by) in state.balance()? {
+        interrupt.check()?;
         add(&mut variables, &mut state.gradient, i, by)?;
     }
     let mut steps = 0;
     let mut rows: Option<(usize, usize, f64)> = None;
-    let (ends, gap) = loop {
-        if steps % LOOK == 0 {
-            interrupt.check()?;
-        }
+    let gap = loop {
+        interrupt.check()?;
         let (both, by) = match rows {
             Some((i, j, by)) => (Some(variables.two(i, j)?), by),
             None => (None, 0.0),
@@ -527,7 +525,7 @@ pub fn solve(rows: &mut KernelRows, problem: Problem<'_>, interrupt: &Interrupt)
         let inside = state.worst_inside();
         let gap = inside.map_or(0.0, |(excess, _, _)| excess).max(across).max(0.0);
         if gap <= problem.tolerance || steps >= problem.most_steps {
-            break (ends, gap);
+            break gap;
         }
         steps += 1;
         // the pair, and whether it stays inside a group that has nothing left
@@ -544,7 +542,7 @@ pub fn solve(rows: &mut KernelRows, problem: Problem<'_>, interrupt: &Interrupt)
                     own: ends.least.0,
                     own_diagonal: diagonal[i],
                 });
-                let Some(j) = partner else { break (ends, gap) };
+                let Some(j) = partner else { break gap };
                 (i, j)
             }
         };
@@ -560,20 +558,44 @@ pub fn solve(rows: &mut KernelRows, problem: Problem<'_>, interrupt: &Interrupt)
         state.look_around(j, were_full[1]);
         rows = Some((i, j, by));
     };
-    Ok(finish(state, ends, gap, steps))
+    Ok(finish(state, gap, steps))
 }
 
-fn finish(state: State<'_>, ends: Extremes, gap: f64, steps: u64) -> Solution {
-    let n = state.n();
-    let free = (0..n).filter(|&i| state.no_rise[i] == 0.0 && state.no_fall[i] == 0.0);
-    let (count, sum) = free.fold((0u64, 0.0), |(count, sum), i| (count + 1, sum + state.gradient[i]));
-    let intercept = match (count, ends.least.0.is_finite(), ends.largest.0.is_finite()) {
-        (1.., _, _) => -sum / count as f64,
-        (0, true, true) => -(ends.least.0 + ends.largest.0) / 2.0,
-        (0, true, false) => -ends.least.0,
-        (0, false, true) => -ends.largest.0,
+/// The multiplier of the equality. Where values are free it is what their gradients have in common, else the middle of
+/// all that is optimal; room that rounding has left of a bound counts as none.
+fn intercept(state: &State<'_>) -> f64 {
+    let problem = &state.problem;
+    let (mut free, mut sum) = (0u64, 0.0);
+    let (mut least, mut largest) = (f64::INFINITY, f64::NEG_INFINITY);
+    for i in 0..state.n() {
+        let (value, gradient) = (state.values[i], state.gradient[i]);
+        let little = ROUNDING * (problem.upper[i] - problem.lower[i]);
+        let rises = problem.upper[i] - value > little;
+        let shared = |g: usize| state.slack[g] > ROUNDING * problem.groups.map_or(0.0, |(_, most)| most[g]);
+        let falls = value - problem.lower[i] > little && state.group(i).is_none_or(shared);
+        if rises && falls {
+            free += 1;
+            sum += gradient;
+        }
+        if rises {
+            least = least.min(gradient);
+        }
+        if falls {
+            largest = largest.max(gradient);
+        }
+    }
+    match (free, least.is_finite(), largest.is_finite()) {
+        (1.., _, _) => -sum / free as f64,
+        (0, true, true) => -f64::midpoint(least, largest),
+        (0, true, false) => -least,
+        (0, false, true) => -largest,
         (0, false, false) => 0.0,
-    };
+    }
+}
+
+fn finish(state: State<'_>, gap: f64, steps: u64) -> Solution {
+    let n = state.n();
+    let intercept = intercept(&state);
     let problem = state.problem;
     let pairs = state.values.iter().zip(&state.gradient).zip(problem.linear);
     let objective = pairs.map(|((&value, &gradient), &linear)| 0.5 * value * (gradient + linear)).sum();

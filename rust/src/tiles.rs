@@ -86,6 +86,22 @@ pub(crate) struct Power<T> {
     pub(crate) degree: u32,
 }
 
+impl<T: Real> Power<T> {
+    /// The value for one pair, to the bits of [`Form::values`].
+    pub(crate) fn of(self, sum: T) -> T {
+        let mut square = self.gamma.mul_add(sum, self.coef0);
+        let (mut power, mut left) = (T::ONE, self.degree);
+        while left > 0 {
+            if left & 1 == 1 {
+                power = power * square;
+            }
+            square = square * square;
+            left >>= 1;
+        }
+        power
+    }
+}
+
 impl<T: Real> Form<T> for Power<T> {
     const DIFFERENCES: bool = false;
     #[inline(always)]
@@ -163,6 +179,11 @@ impl<'a, T: Real> Rows<'a, T> {
 
     pub(crate) fn len(&self) -> usize {
         self.halves.len()
+    }
+
+    /// Half the squared norm of row `i`.
+    pub(crate) fn half(&self, i: usize) -> T {
+        self.halves[i]
     }
 }
 

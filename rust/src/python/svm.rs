@@ -3,6 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use numpy::{PyArray1, prelude::*};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use super::arrays::{Flat, Matrix, Scores, new_vector, offset_array};
@@ -33,6 +34,7 @@ type Solved<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>, f64, f
 #[pyclass(frozen, module = "milfast._core")]
 pub(super) struct KernelRows {
     core: Mutex<Core>,
+    n: usize,
 }
 
 impl KernelRows {
@@ -64,11 +66,11 @@ impl KernelRows {
             let copy = memory::collect(x.iter().copied(), "a copy of the instances")?;
             interruptible(py, true, |stop| Core::of_instances(copy, d, kernel, cache_bytes, stop))?
         };
-        Ok(Self { core: Mutex::new(core) })
+        Ok(Self { n: core.len(), core: Mutex::new(core) })
     }
 
     fn __len__(&self) -> usize {
-        self.lock().len()
+        self.n
     }
 
     /// Minimise 1/2 b'Kb + linear'b over lower <= b <= upper with sum(b) = 0.
@@ -123,14 +125,24 @@ impl KernelRows {
                 let (starts, members) = (offset_array(starts, "starts")?, offset_array(members, "members")?);
                 Some((starts, members, values(weights, "weights")?))
             }
-            _ => None,
+            (None, None, None) => None,
+            _ => return Err(PyValueError::new_err("starts, members and weights go together: give all or none")),
         };
         let grouped = match (groups, limits) {
             (Some(groups), Some(limits)) => {
-                let groups = offset_array(groups, "groups")?.map(|g| u32::try_from(g).unwrap_or(ALONE))?;
-                Some((groups, values(limits, "limits")?))
+                let (groups, limits) = (offset_array(groups, "groups")?, values(limits, "limits")?);
+                let most = limits.slice().len() as i64;
+                if let Some(i) = groups.slice().iter().position(|g| !(-1..most).contains(g)) {
+                    let group = groups.slice()[i];
+                    return Err(PyValueError::new_err(format!(
+                        "groups[{i}] is {group}: it must be from 0 to {} or, for none, -1",
+                        most - 1
+                    )));
+                }
+                Some((groups.map(|g| u32::try_from(g).unwrap_or(ALONE))?, limits))
             }
-            _ => None,
+            (None, None) => None,
+            _ => return Err(PyValueError::new_err("groups and limits go together: give both or none")),
         };
         let problem = Problem {
             lower: lower.slice(),
@@ -215,14 +227,12 @@ pub(super) fn kernel_sums<'py>(
     let kernel = instance_kernel(kernel, gamma, degree, coef0)?;
     let ((x, [rows, d]), (y, [columns, width])) = (Matrix::of(X, "X")?, Matrix::of(Y, "Y")?);
     if width != d {
-        return Err(pyo3::exceptions::PyValueError::new_err(format!(
-            "X and Y must have as many columns; got {d} and {width}"
-        )));
+        return Err(PyValueError::new_err(format!("X and Y must have as many columns; got {d} and {width}")));
     }
     let coefficients = values(coefficients, "coefficients")?;
     let coefficients = coefficients.slice();
     if coefficients.len() != columns {
-        return Err(pyo3::exceptions::PyValueError::new_err(format!(
+        return Err(PyValueError::new_err(format!(
             "Y and coefficients must go together: Y has {columns} rows, coefficients has {} entries",
             coefficients.len()
         )));
