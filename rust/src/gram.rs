@@ -298,7 +298,7 @@ pub fn rbf_gram<T: Real>(
     let large = out.len().saturating_mul(d) > LARGE;
     // the mirror image of narrow instances takes longer than to compute it
     let half = y.is_none() && d * size_of::<T>() >= WIDE;
-    with_form!(chosen, |form| parallel::fill(out, &cuts, large, interrupt, |block, out| {
+    parallel::fill(out, &cuts, large, interrupt, |block, out| {
         let first = block * BLOCK;
         let first_panel = if half { first / T::LANES } else { 0 };
         let n_rows = out.len() / panels.n;
@@ -308,11 +308,12 @@ pub fn rbf_gram<T: Real>(
             for (i, out) in out.chunks_mut(step * panels.n).enumerate() {
                 interrupt.check()?;
                 let first = first + i * step;
-                dispatch_reals(MatrixRows { rows: &rows, first, panels: &panels, piece: piece.clone(), form, out });
+                let (rows, panels, piece) = (&rows, &panels, piece.clone());
+                with_form!(chosen, |form| dispatch_reals(MatrixRows { rows, first, panels, piece, form, out }));
             }
         }
         Ok(())
-    }))?;
+    })?;
     if half { mirror(out, rows.len(), interrupt) } else { Ok(()) }
 }
 
@@ -388,32 +389,66 @@ impl<T: Real> Fold<T> for ExpSum<T> {
 /// Rows that are folded, and the first of the totals that they are folded into.
 type Part = (Range<usize>, usize);
 
-/// Fold rows that follow one another into totals of the columns of some panels.
-struct Columns<'a, T: Clone, F, G> {
+/// Values of rows with the columns of a panel.
+struct Tiles<'a, T: Clone, F> {
     rows: &'a Rows<'a, T>,
-    /// At most [`GROUP`] rows, whose parts follow one another.
-    parts: &'a [Part],
+    /// At most [`GROUP`].
+    range: Range<usize>,
     panels: &'a Panels<T>,
-    piece: Range<usize>,
+    panel: usize,
     form: F,
-    fold: G,
-    /// A number for each of the totals; empty where the fold needs none.
-    shifts: &'a [f64],
-    totals: &'a mut [f64],
+    /// Row after row.
+    values: &'a mut [T],
 }
 
-impl<T: Real, F: Form<T>, G: Fold<T>> Columns<'_, T, F, G> {
-    /// Values of `R` rows from `first` on.
+impl<T: Real, F: Form<T>> Tiles<'_, T, F> {
+    /// Values of `R` rows from `row` on.
     #[inline(always)]
-    fn some<S: Vectors<T>, const R: usize>(&self, simd: S, first: usize, i: usize, values: &mut [T]) {
+    fn some<S: Vectors<T>, const R: usize>(&mut self, simd: S, row: usize) {
+        let values = &mut self.values[(row - self.range.start) * T::LANES..];
         for lane in (0..T::LANES).step_by(2 * S::WIDTH) {
-            let tile = tile::<T, S, F, R>(simd, self.form, self.rows, first, self.panels, i, lane);
+            let tile = tile::<T, S, F, R>(simd, self.form, self.rows, row, self.panels, self.panel, lane);
             each!(r < R => {
                 simd.store(tile[r][0], &mut values[r * T::LANES + lane..]);
                 simd.store(tile[r][1], &mut values[r * T::LANES + lane + S::WIDTH..]);
             });
         }
     }
+}
+
+impl<T: Real, F: Form<T>> RealKernel<T> for Tiles<'_, T, F> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Vectors<T>>(mut self, simd: S) {
+        let Range { start, end } = self.range;
+        let mut row = start;
+        while row < end {
+            if S::MANY && end - row > 4 && end - start >= 8 {
+                // the last rows once more rather than few at a time
+                row = row.min(end - 8);
+                self.some::<S, 8>(simd, row);
+                row += 8;
+            } else if end - start >= 4 {
+                row = row.min(end - 4);
+                self.some::<S, 4>(simd, row);
+                row += 4;
+            } else {
+                self.some::<S, 1>(simd, row);
+                row += 1;
+            }
+        }
+    }
+}
+
+/// Fold what [`Tiles`] has left of rows that follow one another into totals of the columns of the panel.
+struct Columns<'a, T: Clone, G> {
+    parts: &'a [Part],
+    values: &'a [T],
+    panel: usize,
+    fold: G,
+    /// A number for each of the totals; empty where the fold needs none.
+    shifts: &'a [f64],
+    totals: &'a mut [f64],
 }
 
 /// Fold `R` rows of a panel into its totals: up to four, always the same ones, in T, and from there on in float64.
@@ -444,83 +479,48 @@ fn fold_rows<T: Real, S: Vectors<T>, G: Fold<T>, const R: usize>(
     }
 }
 
-impl<T: Real, F: Form<T>, G: Fold<T>> RealKernel<T> for Columns<'_, T, F, G> {
+impl<T: Real, G: Fold<T>> RealKernel<T> for Columns<'_, T, G> {
     type Output = ();
     #[inline(always)]
     fn run<S: Vectors<T>>(self, simd: S) {
-        let [Some((head, _)), Some((tail, _))] = [self.parts.first(), self.parts.last()] else { return };
-        let (start, end) = (head.start, tail.end);
-        let mut values = [T::default(); GROUP * WIDEST];
         let mut shifts = [T::default(); WIDEST];
-        for i in self.piece.clone() {
-            let mut row = start;
-            while row < end {
-                let left = end - row;
-                if S::MANY && left > 4 && end - start >= 8 {
-                    // the last rows once more rather than few at a time
-                    row = row.min(end - 8);
-                    self.some::<S, 8>(simd, row, i, &mut values[(row - start) * T::LANES..]);
-                    row += 8;
-                } else if end - start >= 4 {
-                    row = row.min(end - 4);
-                    self.some::<S, 4>(simd, row, i, &mut values[(row - start) * T::LANES..]);
-                    row += 4;
-                } else {
-                    self.some::<S, 1>(simd, row, i, &mut values[(row - start) * T::LANES..]);
-                    row += 1;
+        let start = self.parts.first().map_or(0, |(rows, _)| rows.start);
+        for (rows, first) in self.parts {
+            let first = first + self.panel * T::LANES;
+            if !self.shifts.is_empty() {
+                for (to, &from) in shifts.iter_mut().zip(&self.shifts[first..first + T::LANES]) {
+                    *to = T::from_f64(from);
                 }
             }
-            for (rows, first) in self.parts {
-                let first = first + i * T::LANES;
-                if !self.shifts.is_empty() {
-                    for (to, &from) in shifts.iter_mut().zip(&self.shifts[first..first + T::LANES]) {
-                        *to = T::from_f64(from);
-                    }
-                }
-                let mut row = rows.start;
-                while row + 4 <= rows.end {
-                    fold_rows::<T, S, G, 4>(
-                        simd,
-                        self.fold,
-                        &values[(row - start) * T::LANES..],
-                        &shifts,
-                        &mut self.totals[first..],
-                    );
-                    row += 4;
-                }
-                if row + 2 <= rows.end {
-                    fold_rows::<T, S, G, 2>(
-                        simd,
-                        self.fold,
-                        &values[(row - start) * T::LANES..],
-                        &shifts,
-                        &mut self.totals[first..],
-                    );
-                    row += 2;
-                }
-                if row < rows.end {
-                    fold_rows::<T, S, G, 1>(
-                        simd,
-                        self.fold,
-                        &values[(row - start) * T::LANES..],
-                        &shifts,
-                        &mut self.totals[first..],
-                    );
-                }
+            let totals = &mut self.totals[first..];
+            let mut values = &self.values[(rows.start - start) * T::LANES..];
+            let mut left = rows.len();
+            while left >= 4 {
+                fold_rows::<T, S, G, 4>(simd, self.fold, values, &shifts, totals);
+                values = &values[4 * T::LANES..];
+                left -= 4;
+            }
+            if left >= 2 {
+                fold_rows::<T, S, G, 2>(simd, self.fold, values, &shifts, totals);
+                values = &values[2 * T::LANES..];
+                left -= 2;
+            }
+            if left > 0 {
+                fold_rows::<T, S, G, 1>(simd, self.fold, values, &shifts, totals);
             }
         }
     }
 }
 
 /// What meets: rows, columns and the form of their kernel.
-struct Meeting<'a, T: Clone, F> {
+struct Meeting<'a, T: Clone> {
     rows: &'a Rows<'a, T>,
     panels: &'a Panels<T>,
-    form: F,
+    chosen: Chosen<T>,
     interrupt: &'a Interrupt,
 }
 
-impl<T: Real, F: Form<T>> Meeting<'_, T, F> {
+impl<T: Real> Meeting<'_, T> {
     /// For each group of rows, fold them into its totals for the columns from that panel on.
     ///
     /// How the work is cut changes no bit, since a column folds the rows of a bag in their order.
@@ -560,21 +560,23 @@ impl<T: Real, F: Form<T>> Meeting<'_, T, F> {
             let mut done = 0;
             for &(end, from) in &blocks {
                 self.interrupt.check()?;
-                let piece = piece.start.max(from)..piece.end;
-                dispatch_reals(Columns {
-                    rows: self.rows,
-                    parts: &parts[done..end],
-                    panels: self.panels,
-                    piece,
-                    form: self.form,
-                    fold,
-                    shifts,
-                    totals,
-                });
+                self.fold_parts(fold, &parts[done..end], piece.start.max(from)..piece.end, shifts, totals);
                 done = end;
             }
         }
         Ok(())
+    }
+
+    /// Fold rows that follow one another, at most [`GROUP`], into their totals for some panels.
+    fn fold_parts<G: Fold<T>>(&self, fold: G, parts: &[Part], piece: Range<usize>, shifts: &[f64], totals: &mut [f64]) {
+        let Self { rows, panels, chosen, .. } = *self;
+        let [Some((head, _)), Some((tail, _))] = [parts.first(), parts.last()] else { return };
+        let mut values = [T::default(); GROUP * WIDEST];
+        for panel in piece {
+            let range = head.start..tail.end;
+            with_form!(chosen, |form| dispatch_reals(Tiles { rows, range, panels, panel, form, values: &mut values }));
+            dispatch_reals(Columns { parts, values: &values, panel, fold, shifts, totals });
+        }
     }
 
     /// The same for a kernel between bags, down to what is added up over the columns of a bag.
@@ -640,12 +642,12 @@ fn directed<T: Real>(
     let group = (4 * GROUP / size).clamp(1, (KEPT / width).max(1));
     let cuts = parallel::cuts(n_rows, group, |bag| bag * n_columns)?;
     let large = a.n_instances().saturating_mul(width).saturating_mul(d) > LARGE;
-    with_form!(chosen, |form| parallel::fill(out, &cuts, large, interrupt, |task, out| {
+    parallel::fill(out, &cuts, large, interrupt, |task, out| {
         let bags = task * group..((task + 1) * group).min(n_rows);
         let from = |bag| if later { b.rows(bag).start / T::LANES } else { 0 };
         let groups = memory::collect(bags.clone().map(|bag| (a.rows(bag), from(bag))), "the list of bags")?;
         let mut totals = memory::filled(0.0, groups.len() * width, "the sums of the columns")?;
-        let meeting = Meeting { rows: &rows, panels: &panels, form, interrupt };
+        let meeting = Meeting { rows: &rows, panels: &panels, chosen, interrupt };
         meeting.fold_bags(kernel, &groups, &mut totals, d)?;
         let some = out.chunks_mut(SUMMED * n_columns).zip(totals.chunks(SUMMED * width));
         for (bag, (out, totals)) in bags.step_by(SUMMED).zip(some) {
@@ -664,7 +666,7 @@ fn directed<T: Real>(
             }
         }
         Ok(())
-    }))
+    })
 }
 
 fn check_sharpness(kernel: SetKernel) -> Result<()> {
@@ -750,27 +752,21 @@ pub fn bag_diagonal<T: Real>(bags: &Bags<'_, T>, kernel: InstanceKernel, interru
     let step = 64;
     let cuts = parallel::cuts(bags.len(), step, |bag| bag)?;
     let mut out = memory::filled(0.0, bags.len(), "the sum of each bag")?;
-    with_form!(chosen, |form| parallel::fill(
-        &mut out,
-        &cuts,
-        bags.instances().len() > LARGE,
-        interrupt,
-        |block, out| {
-            for (i, out) in (block * step..).zip(out) {
-                let bag = bags.bag(i);
-                if bag.is_empty() {
-                    continue;
-                }
-                let panels = Panels::new(bag, d, chosen.scale(), interrupt)?;
-                let rows = Rows::new(bag, d, chosen.scale(), interrupt)?;
-                let mut totals = memory::filled(0.0, panels.len() * T::LANES, "the sums of the columns")?;
-                let meeting = Meeting { rows: &rows, panels: &panels, form, interrupt };
-                meeting.fold(Sum, &[(0..rows.len(), 0)], &[], &mut totals, d)?;
-                *out = totals[..panels.n].iter().sum();
+    parallel::fill(&mut out, &cuts, bags.instances().len() > LARGE, interrupt, |block, out| {
+        for (i, out) in (block * step..).zip(out) {
+            let bag = bags.bag(i);
+            if bag.is_empty() {
+                continue;
             }
-            Ok(())
+            let panels = Panels::new(bag, d, chosen.scale(), interrupt)?;
+            let rows = Rows::new(bag, d, chosen.scale(), interrupt)?;
+            let mut totals = memory::filled(0.0, panels.len() * T::LANES, "the sums of the columns")?;
+            let meeting = Meeting { rows: &rows, panels: &panels, chosen, interrupt };
+            meeting.fold(Sum, &[(0..rows.len(), 0)], &[], &mut totals, d)?;
+            *out = totals[..panels.n].iter().sum();
         }
-    ))?;
+        Ok(())
+    })?;
     Ok(out)
 }
 
@@ -914,9 +910,13 @@ mod tests {
             let parts = &[(3..10, 0), (10..34, width)];
             macro_rules! fold {
                 ($fold:expr, $shifts:expr) => {{
+                    let (fold, shifts) = ($fold, $shifts);
                     let mut totals = vec![0.0; 2 * width];
-                    let (piece, totals) = (0..panels.len(), &mut totals);
-                    Columns { rows, parts, panels, piece, form, fold: $fold, shifts: $shifts, totals }.run(simd);
+                    let mut values = vec![T::default(); GROUP * WIDEST];
+                    for panel in 0..panels.len() {
+                        Tiles { rows, range: 3..34, panels, panel, form, values: &mut values }.run(simd);
+                        Columns { parts, values: &values, panel, fold, shifts, totals: &mut totals }.run(simd);
+                    }
                     bits.extend(totals.iter().map(|v| v.to_bits()));
                 }};
             }
@@ -989,27 +989,17 @@ mod tests {
         // rows are cut for the wide bag, panels one by one; the narrow bag is cut into panels only
         for (n, d) in [(9, 200_000), (700, 3)] {
             let x = normals(n * d);
-            let form = Differences(-0.5 / d as f64);
+            let chosen = Chosen::Differences(Differences(-0.5 / d as f64));
             let (panels, rows) = (Panels::new(&x, d, None, &never).unwrap(), Rows::new(&x, d, None, &never).unwrap());
             let mut whole = vec![0.0; panels.len() * f64::LANES];
-            let meeting = Meeting { rows: &rows, panels: &panels, form, interrupt: &never };
+            let meeting = Meeting { rows: &rows, panels: &panels, chosen, interrupt: &never };
             meeting.fold(Sum, &[(0..n, 0)], &[], &mut whole, d).unwrap();
-            let (rows, panels, shifts) = (&rows, &panels, &[][..]);
             for step in [4, 12, GROUP] {
                 let mut pieces = vec![0.0; whole.len()];
                 for first in (0..n).step_by(step) {
                     for i in 0..panels.len() {
-                        let (parts, totals) = (&[(first..(first + step).min(n), 0)], &mut pieces);
-                        dispatch_reals(Columns {
-                            rows,
-                            parts,
-                            panels,
-                            piece: i..i + 1,
-                            form,
-                            fold: Sum,
-                            shifts,
-                            totals,
-                        });
+                        let parts = [(first..(first + step).min(n), 0)];
+                        meeting.fold_parts(Sum, &parts, i..i + 1, &[], &mut pieces);
                     }
                 }
                 assert!(whole.iter().zip(&pieces).all(|(a, b)| a.to_bits() == b.to_bits()));

@@ -335,11 +335,11 @@ pub fn weighted_sums(
     let step = (TASK / (panels.len() * LANES * d).max(1)).next_multiple_of(ROWS).clamp(ROWS, 256);
     let cuts = parallel::cuts(rows.len(), step, |row| row)?;
     let large = rows.len().saturating_mul(padded.len()).saturating_mul(d) > 1 << 18;
-    with_form!(chosen, |form| parallel::fill(out, &cuts, large, interrupt, |block, out| {
-        let coefficients = &padded;
-        dispatch_reals(Weighted { rows: &rows, first: block * step, panels: &panels, coefficients, form, out });
+    parallel::fill(out, &cuts, large, interrupt, |block, out| {
+        let (rows, first, panels, coefficients) = (&rows, block * step, &panels, &padded[..]);
+        with_form!(chosen, |form| dispatch_reals(Weighted { rows, first, panels, coefficients, form, out }));
         Ok(())
-    }))
+    })
 }
 
 #[cfg(test)]
