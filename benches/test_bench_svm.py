@@ -2,7 +2,7 @@
 
 The programs of MICA, MI-SVM and MissSVM are no plain SVMs. General solvers factorise matrices of all variables, a cubic
 number of operations: on the first program of MissSVM piqp, the fastest of clarabel, piqp, osqp and cvxopt, took 0.30 s
-of processor time for 100 bags (1,254 variables) and 2.1 s for 200, where two variables at a time take 0.02 s and 0.07 s.
+of processor time for 100 bags (1,254 variables) and 2.1 s for 200; two variables at a time take 0.02 s and 0.07 s.
 """
 
 from __future__ import annotations
