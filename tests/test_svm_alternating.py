@@ -391,7 +391,7 @@ def test_st_mil_runs_and_improves_on_s_mil() -> None:
 def test_a_model_says_when_it_was_stopped_and_what_to_do(name: str) -> None:
     bags = small(0, 20)
     kind = mf.models.get(name)
-    message = f"{kind.__name__} stopped after 1 rounds while its choice .* changed: raise max_iter, or .* n_restarts"
+    message = f"{name} stopped after 1 rounds while its choice .* changed: raise max_iter, or .* n_restarts"
     with pytest.warns(ConvergenceWarning, match=message) as caught:
         model = kind(gamma=GAMMA, max_iter=1).fit(bags)
     assert caught[0].filename == __file__

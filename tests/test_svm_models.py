@@ -693,3 +693,42 @@ def test_a_good_fit_warns_of_nothing(name: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)
         fitted(name, small())
+
+
+# ---------------------------------------------------------------- where it ends early, and what cannot be fitted
+
+
+@every_model
+def test_a_model_whose_solver_gives_up_says_so(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("milfast.models.svm.solver.MOST_STEPS", 3)
+    monkeypatch.setattr("milfast.models.svm.bag_kernel.MOST_STEPS", 3)
+    with pytest.warns(ConvergenceWarning, match=f"the solver of {name} ran out of steps: scale the features") as caught:
+        model = fitted(name, small(0, 30), tol=1e-8)
+    assert len([w for w in caught if w.category is ConvergenceWarning]) == 1
+    assert model.converged_ is False
+    if name in ALTERNATING:
+        assert model.n_iter_ == 1  # what follows a program that was not solved would mean nothing
+
+
+@every_model
+@pytest.mark.parametrize("scale", [1e-300, 1e-160, 1e158])
+def test_features_without_a_scale_are_refused_where_gamma_is_to_follow_it(name: str, scale: float) -> None:
+    bags = small(0, 10)
+    with pytest.raises(ValueError, match="gamma='scale' needs features of a sensible size"):
+        mf.models.get(name)().fit(bags.with_instances(bags.instances * scale))
+
+
+@every_model
+def test_a_kernel_function_may_return_single_precision(name: str) -> None:
+    bags = small(0, 16)
+    rng = np.random.default_rng(0)
+    m = rng.normal(size=(8, 3 if name != "STK" else 6))
+    metric = (m.T @ m).astype(np.float32)
+
+    def single(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return np.asarray(x.astype(np.float32) @ metric @ y.astype(np.float32).T) / 50
+
+    model = fitted(name, bags, kernel=single, tol=1e-2)
+    assert np.isfinite(model.decision_function(bags)).all()
+    with pytest.raises(ValueError, match="kernel must return numbers up to"):
+        fitted(name, bags, kernel=lambda x, y: 1e200 * (x @ y.T))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
 from milfast.gram import bag_gram, bag_self_similarity
@@ -23,6 +25,9 @@ __all__ = ["BagKernelSVM", "bag_lengths", "set_kernel"]
 
 #: Kernel values between instances held at once where a kernel is a Python function.
 BLOCK = 1 << 24
+
+#: Steps of libsvm before it gives up: it does not answer Ctrl-C.
+MOST_STEPS = 2_000_000
 
 
 class BagKernelSVM(BagSVM):
@@ -42,8 +47,17 @@ class BagKernelSVM(BagSVM):
         if callable(self.kernel):
             check_symmetric(gram)
         # without a seed scikit-learn would draw one from numpy's global generator, although nothing here is random
-        svm = SVC(kernel="precomputed", C=self.C, class_weight=self.class_weight, tol=self.tol, random_state=0)
-        self.svm_ = svm.fit(gram, bags.labels)
+        svm = SVC(
+            kernel="precomputed",
+            C=self.C,
+            class_weight=self.class_weight,
+            tol=self.tol,
+            max_iter=MOST_STEPS,
+            random_state=0,
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # `fit` says it with advice
+            self.svm_ = svm.fit(gram, bags.labels)
         self.support_ = svm.support_.astype(np.int64)
         self.support_bags_ = bags[self.support_]
         self.dual_coef_ = svm.dual_coef_[0]
@@ -51,7 +65,7 @@ class BagKernelSVM(BagSVM):
         support = gram[np.ix_(self.support_, self.support_)]
         self.objective_ = float(np.abs(self.dual_coef_).sum() - 0.5 * self.dual_coef_ @ support @ self.dual_coef_)
         self.n_iter_ = 1
-        self.converged_ = svm.fit_status_ == 0
+        self.converged_ = bool(svm.fit_status_ == 0)
 
     def _scores(self, bags: Bags) -> Vector:
         scores: Vector = self._gram(bags, self.support_bags_) @ self.dual_coef_

@@ -16,6 +16,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted
 
 from milfast.bags import Bags
+from milfast.models import name_of
 from milfast.models.svm.solver import InstanceKernel
 from milfast.seeding import seed_sequence
 
@@ -47,6 +48,7 @@ class BagSVM(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no t
     tol: float
 
     intercept_: float
+    converged_: bool
 
     def fit(self, bags: Bags, y: object = None) -> Self:
         """Fit on labelled bags.
@@ -97,11 +99,18 @@ class BagSVM(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no t
 
     def _advice(self) -> str | None:
         """What to say when the model stopped early."""
-        return None
+        return None if self.converged_ else unsolved(name_of(self))
 
     def _scale(self, bags: Bags) -> float:
-        variance = float(bags.instances.var(dtype=np.float64))
-        return 1.0 / (bags.n_features * variance) if variance > 0 else 1.0
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            variance = float(bags.instances.var(dtype=np.float64))
+            gamma = float(1.0 / np.float64(bags.n_features * variance))
+        if (variance == 0 and not np.ptp(bags.instances)) or 0 < gamma < np.inf:
+            return gamma if variance > 0 else 1.0
+        raise ValueError(
+            f"gamma='scale' needs features of a sensible size; their variance is {variance}: rescale them, or give "
+            "gamma as a number"
+        )
 
     def _check_parameters(self) -> None:
         if not callable(self.kernel) and self.kernel not in ("rbf", "linear", "poly"):
@@ -325,7 +334,8 @@ class AlternatingSVM(InstanceSVM):
         best: tuple[Answer, NDArray[Any], list[float], bool] | None = None
         for attempt in range(1 + self.n_restarts):
             outcome = self._descend(bags, rows, self._start(bags, generator if attempt else None))
-            if best is None or outcome[0].cost < best[0].cost:
+            # where the solver gave up the cost is only a bound
+            if best is None or (outcome[0].gap > self.tol, outcome[0].cost) < (best[0].gap > self.tol, best[0].cost):
                 best = outcome
         assert best is not None
         answer, choice, self.objective_, self.converged_ = best
@@ -353,18 +363,19 @@ class AlternatingSVM(InstanceSVM):
             settled = bool(np.array_equal(following, choice))
             if self.enough is not None and len(costs) > 1:
                 settled = settled or costs[-2] - costs[-1] <= self.enough * abs(costs[-1])
+            if answer.gap > self.tol:
+                return answer, choice, costs, False
             if settled or len(costs) == self.max_iter:
                 return answer, choice, costs, settled
             choice, start = following, answer.values
 
     def _advice(self) -> str | None:
-        name = type(self).__name__
-        if not self.converged_:
-            return (
-                f"{name} stopped after {self.max_iter} rounds while its choice of instances still changed: raise "
-                "max_iter, or take several starts with n_restarts"
-            )
-        return None if self._solved else unsolved(name)
+        if self.converged_ or not self._solved:
+            return super()._advice()
+        return (
+            f"{name_of(self)} stopped after {self.max_iter} rounds while its choice of instances still changed: raise "
+            "max_iter, or take several starts with n_restarts"
+        )
 
 
 def unsolved(name: str) -> str:

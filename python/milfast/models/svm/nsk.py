@@ -36,7 +36,7 @@ class NSK(BagKernelSVM):
     ----------
     kernel : {"rbf", "linear", "poly"} or callable
         Instance kernel k. A callable gets two matrices of instances, shapes (n, n_features) and (m, n_features), and
-        returns their kernel, shape (n, m).
+        returns their kernel, shape (n, m), which must be symmetric and positive semidefinite.
     gamma : float or "scale"
         "scale" is 1 / (n_features * variance of all training features).
     degree, coef0

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from milfast.models.svm.base import InstanceSVM, class_weights, is_number, unsolved
+from milfast.models.svm.base import InstanceSVM, class_weights, is_number
 from milfast.models.svm.smil import SparseMIL
 from milfast.models.svm.solver import solve
 
@@ -43,7 +43,7 @@ class SparseBalancedMIL(InstanceSVM):
     ----------
     kernel : {"rbf", "linear", "poly"} or callable
         Instance kernel. A callable gets two matrices of instances, shapes (n, n_features) and (m, n_features), and
-        returns their kernel, shape (n, m).
+        returns their kernel, shape (n, m), which must be symmetric and positive semidefinite.
     gamma : float or "scale"
         "scale" is 1 / (n_features * variance of all training features).
     degree, coef0
@@ -151,6 +151,3 @@ class SparseBalancedMIL(InstanceSVM):
         self.n_iter_ = 2
         self.converged_ = self.sparse_.converged_ and solution.gap <= self.tol
         self._keep(bags.instances, solution.values, solution.intercept)
-
-    def _advice(self) -> str | None:
-        return None if self.converged_ else unsolved(NAME)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from milfast.models.svm.base import InstanceSVM, class_weights, unsolved
+from milfast.models.svm.base import InstanceSVM, class_weights
 from milfast.models.svm.solver import solve
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class SIL(InstanceSVM):
     ----------
     kernel : {"rbf", "linear", "poly"} or callable
         Instance kernel. A callable gets two matrices of instances, shapes (n, n_features) and (m, n_features), and
-        returns their kernel, shape (n, m).
+        returns their kernel, shape (n, m), which must be symmetric and positive semidefinite.
     gamma : float or "scale"
         "scale" is 1 / (n_features * variance of all training features).
     degree, coef0
@@ -116,6 +116,3 @@ class SIL(InstanceSVM):
         self.n_iter_ = 1
         self.converged_ = solution.gap <= self.tol
         self._keep(bags.instances, solution.values, solution.intercept)
-
-    def _advice(self) -> str | None:
-        return None if self.converged_ else unsolved("SIL")

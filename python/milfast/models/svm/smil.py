@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from milfast.models.svm.bag_kernel import bag_lengths
-from milfast.models.svm.base import InstanceSVM, unsolved
+from milfast.models.svm.base import InstanceSVM
 from milfast.models.svm.solver import solve
 from milfast.models.svm.sparse import SparseProgram
 
@@ -45,7 +45,7 @@ class SparseMIL(InstanceSVM):
     ----------
     kernel : {"rbf", "linear", "poly"} or callable
         Instance kernel. A callable gets two matrices of instances, shapes (n, n_features) and (m, n_features), and
-        returns their kernel, shape (n, m).
+        returns their kernel, shape (n, m), which must be symmetric and positive semidefinite.
     gamma : float or "scale"
         "scale" is 1 / (n_features * variance of all training features).
     degree, coef0
@@ -171,6 +171,3 @@ class SparseMIL(InstanceSVM):
             As `decision_function`.
         """
         return super(InstanceSVM, self).instance_scores(bags)
-
-    def _advice(self) -> str | None:
-        return None if self.converged_ else unsolved(NAME)

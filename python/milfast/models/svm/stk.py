@@ -37,7 +37,7 @@ class STK(BagKernelSVM):
     ----------
     kernel : {"rbf", "linear", "poly"} or callable
         Kernel between statistics. A callable gets two matrices, shapes (n, 2 n_features) and (m, 2 n_features), and
-        returns their kernel, shape (n, m).
+        returns their kernel, shape (n, m), which must be symmetric and positive semidefinite.
     gamma : float or "scale"
         "scale" is 1 / (2 n_features * variance of all statistics of the training bags).
     degree, coef0
