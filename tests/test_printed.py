@@ -88,7 +88,21 @@ def test_a_study_is_shown_beside_the_paper(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    command = ["check", "STK", "sMIL", "--checks", "paper", "--train", "60", "--test", "500", "--runs", "1"]
+    command = [
+        "check",
+        "STK",
+        "sMIL",
+        "--checks",
+        "paper",
+        "--train",
+        "60",
+        "--test",
+        "500",
+        "--runs",
+        "1",
+        "--jobs",
+        "1",
+    ]
     cli.main([*command, "--out", "s.db", "--exit-zero"])
     capsys.readouterr()
     assert cli.main(["show", "s.db", "--printed"]) == 0
