@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 
 import milfast as mf
 from milfast.models.svm.solver import Combinations, InstanceKernel, solve
-from milfast.models.svm.witness import Split, uniform_weights
+from milfast.models.svm.witness import Split, first_weights
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +32,7 @@ class Program:
         split = Split(self.bags)
         n, inside, positive = len(split.negatives), len(split.positives), len(split.sizes)
         parts = [Combinations.alone(members) for members in (split.negatives, split.positives, split.positives)]
-        self.combinations = Combinations.join(*parts, split.combinations(uniform_weights(split)))
+        self.combinations = Combinations.join(*parts, split.combinations(first_weights(split)))
         counts = [n, inside, inside, positive]
         self.signs = np.repeat([-1.0, -1.0, 1.0, 1.0], counts)
         self.limits = np.repeat([1.0, 0.5 * n / inside, 0.5 * n / inside, n / positive], counts)

@@ -13,7 +13,7 @@ from conftest import ROOT
 import milfast as mf
 from milfast import cli
 from milfast.checks.adapters import share_right
-from milfast.checks.published import TABLES, beside, printed
+from milfast.checks.printed import TABLES, beside, printed
 
 if TYPE_CHECKING:
     from pathlib import Path

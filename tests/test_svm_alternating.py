@@ -398,22 +398,10 @@ def test_a_model_says_when_it_was_stopped_and_what_to_do(name: str) -> None:
     assert not model.converged_
     assert model.n_iter_ == 1
     assert np.isfinite(model.decision_function(bags)).all()
+    if name == "MI-SVM":  # a mean is no instance
+        assert set(model.witnesses_) == {-1}
+        assert -1 in model.support_
     assert kind(gamma=GAMMA).fit(bags).converged_
-
-
-@pytest.mark.parametrize("name", ALTERNATING)
-def test_a_model_says_when_the_solver_ran_out_of_steps(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("milfast.models.svm.solver.MOST_STEPS", 3)
-    with pytest.warns(ConvergenceWarning, match="ran out of steps: scale the features, or lower C|raise max_iter"):
-        mf.models.get(name)(gamma=GAMMA, C=0.5).fit(small(0, 20))
-
-
-@pytest.mark.parametrize("name", ["SIL", "sMIL", "sbMIL"])
-def test_a_convex_model_says_when_the_solver_ran_out_of_steps(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("milfast.models.svm.solver.MOST_STEPS", 3)
-    with pytest.warns(ConvergenceWarning, match=f"the solver of {name} ran out of steps: scale the features, or lower"):
-        model = mf.models.get(name)(gamma=GAMMA).fit(small(0, 20))
-    assert not model.converged_
 
 
 @pytest.mark.parametrize("name", ALTERNATING)

@@ -5,7 +5,8 @@ The reference has six decimals of the scores and was solved to 1e-10.
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -14,9 +15,12 @@ from svm_oracles import bag_matrix, golden_bags, instance_sums, intercepts, obje
 
 import milfast as mf
 from milfast import Bags
-from milfast.models.svm.base import Answer
 from milfast.models.svm.instance_mi_svm import InstanceMISVM
 from milfast.models.svm.solver import InstanceKernel
+from milfast.models.svm.witness import Split
+
+if TYPE_CHECKING:
+    from milfast.models.svm.base import Answer
 
 TIGHT = 1e-10
 CONVEX: dict[str, tuple[str, dict[str, Any]]] = {
@@ -94,14 +98,13 @@ def test_alternating_models_end_where_the_reference_ends(name: str, number: int)
 class MeanInterceptMISVM(InstanceMISVM):
     """With the intercept of the reference implementation: the mean over all support vectors, bounded ones too."""
 
-    def _solve(self, bags: Bags, rows: Any, choice: Any, start: Any) -> Answer:
-        answer = super()._solve(bags, rows, choice, start)
+    def _solve(self, split: Split, rows: Any, choice: Any, start: Any) -> Answer:
+        answer, bags = super()._solve(split, rows, choice, start), split.bags
         held = np.flatnonzero(answer.coefficients)
         sums = rbf(bags.instances, bags.instances[held], self.gamma_) @ answer.coefficients[held]
         intercept = float(np.mean((2 * choice - 1 - sums)[held]))
-        return Answer(
-            answer.coefficients, sums + intercept, intercept, answer.cost, answer.values, answer.gap, bags.instances
-        )
+        solution = replace(answer.solution, intercept=intercept)
+        return replace(answer, solution=solution, scores=sums + intercept)
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])
@@ -114,7 +117,7 @@ def test_mi_svm_takes_the_path_of_the_reference_when_given_its_intercept(number:
     assert model.n_iter_ == expected["n_qp"]
     assert model.objective_[-1] == pytest.approx(-expected["dual_objective"], rel=1e-6)
     rows = InstanceKernel("rbf", 0.1, 3, 1.0).rows(bags.instances, 500)
-    optimal = InstanceMISVM(tol=TIGHT)._solve(bags, rows, model.instance_labels_, None).intercept
+    optimal = InstanceMISVM(tol=TIGHT)._solve(Split(bags), rows, model.instance_labels_, None).solution.intercept
     assert optimal == pytest.approx(expected["b_kkt"], abs=1e-6)
     scores = model.decision_function(bags) - model.intercept_ + optimal
     assert_allclose(scores, expected["train_scores_with_kkt_b"], rtol=1e-6, atol=2e-6)

@@ -15,7 +15,7 @@ from svm_oracles import multiplier, quadratic_program, rbf
 import milfast as mf
 from milfast._core import KernelRows, kernel_sums
 from milfast.gram import instance_gram
-from milfast.models.svm.solver import Combinations, InstanceKernel, check_symmetric, solve
+from milfast.models.svm.solver import Combinations, InstanceKernel, solve
 
 GAMMA = 0.5
 
@@ -436,9 +436,20 @@ def test_kernel_functions_must_return_a_symmetric_matrix_of_finite_numbers() -> 
         InstanceKernel(lambda a, b: a @ b.T * np.inf, 1.0, 3, 1.0).matrix(x + 1)
     with pytest.raises(ValueError, match="kernel must be symmetric"):
         InstanceKernel(lambda a, b: a @ b.T + a[:, :1], 1.0, 3, 1.0).rows(x, 1.0)
-    check_symmetric(np.array([[1.0, 2.0], [2.0 + 1e-13, 3.0]]))
-    with pytest.raises(ValueError, match="kernel must be symmetric"):
-        check_symmetric(np.array([[1.0, 2.0], [2.001, 3.0]]))
+    # off by the rounding of double precision, by that of single precision, and by more
+    for precision, excess, fits in (
+        (np.float64, 1e-13, True),
+        (np.float64, 1e-7, False),
+        (np.float32, 1e-7, True),
+        (np.float32, 1e-3, False),
+    ):
+        kernel = InstanceKernel(lambda a, b, p=precision: (a @ b.T).astype(p), 1.0, 3, 1.0)
+        gram = np.array([[1.0, 2.0], [2.0 + excess, 3.0]])
+        if fits:
+            kernel.check_symmetric(gram, x)
+        else:
+            with pytest.raises(ValueError, match="kernel must be symmetric"):
+                kernel.check_symmetric(gram, x)
 
 
 @pytest.mark.parametrize("kernel", ["linear", "poly"])

@@ -486,7 +486,7 @@ def _report_unfinished(records: Collection[Record]) -> None:
 
 def _show_study(options: argparse.Namespace) -> int:
     from milfast import evaluation
-    from milfast.checks import CheckResult, published
+    from milfast.checks import CheckResult, printed
     from milfast.checks import jobs as check_jobs
     from milfast.study import Store
 
@@ -503,7 +503,7 @@ def _show_study(options: argparse.Namespace) -> int:
         _report_unfinished(records)
     results = [result for result in kept if isinstance(result, CheckResult)]
     if options.printed:
-        rows = [row for row in map(published.beside, results) if row is not None]
+        rows = [row for row in map(printed.beside, results) if row is not None]
         show(rows, table.PRINTED_COLUMNS, options.format)
         return 0
     if results:

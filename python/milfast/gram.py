@@ -116,7 +116,7 @@ def bag_gram(
     if dtype is not None:
         a, b = _as(a, dtype), None if b is None else _as(b, dtype)
     if set_kernel == "sk":
-        a, b = _extremes(a), None if b is None else _extremes(b)
+        a, b = extremes(a), None if b is None else extremes(b)
         if kernel == "rbf":
             gram = _core.rbf_gram(a.instances, None if b is None else b.instances, gamma=gamma)
             return np.asarray(gram, dtype=np.float64)
@@ -183,11 +183,21 @@ def _as(bags: Bags, dtype: str) -> Bags:
     return bags if bags.instances.dtype == dtype else bags.with_instances(bags.instances.astype(dtype))
 
 
-def _extremes(bags: Bags) -> Bags:
-    """Bags of one instance each: the minima and the maxima of all features."""
+def extremes(bags: Bags) -> Bags:
+    """Minima and maxima of the features of bags: their statistics.
+
+    Parameters
+    ----------
+    bags : Bags
+
+    Returns
+    -------
+    Bags
+        One instance for each bag, of 2 n_features features: the minima, then the maxima.
+    """
     starts = bags.offsets[:-1]
-    extremes = (np.minimum.reduceat(bags.instances, starts), np.maximum.reduceat(bags.instances, starts))
-    return Bags(np.hstack(extremes), np.arange(len(bags) + 1))
+    sides = (np.minimum.reduceat(bags.instances, starts), np.maximum.reduceat(bags.instances, starts))
+    return Bags(np.hstack(sides), np.arange(len(bags) + 1))
 
 
 def instance_gram(

@@ -13,7 +13,7 @@ use crate::tiles::{Differences, Form, Panels, Power, Products, ROWS, Rows, TASK,
 use std::ops::Range;
 
 /// Pairs times features from which threads pay.
-const LARGE: usize = 1 << 18;
+pub(crate) const LARGE: usize = 1 << 18;
 /// Rows that share the columns while they are near the processor.
 const GROUP: usize = 64;
 /// The largest [`Real::LANES`].

@@ -3,7 +3,7 @@
 //! Solvers look at few rows often: those are kept, up to a given number of bytes, and the others computed again.
 
 use crate::error::{Error, Result};
-use crate::gram::{Chosen, InstanceKernel, check_finite, with_form};
+use crate::gram::{Chosen, InstanceKernel, LARGE, check_finite, with_form};
 use crate::memory;
 use crate::parallel::{self, Interrupt};
 use crate::simd::{Kernel, Real, RealKernel, Vectors, dispatch, dispatch_reals};
@@ -334,7 +334,7 @@ pub fn weighted_sums(
     padded[..coefficients.len()].copy_from_slice(coefficients);
     let step = (TASK / (panels.len() * LANES * d).max(1)).next_multiple_of(ROWS).clamp(ROWS, 256);
     let cuts = parallel::cuts(rows.len(), step, |row| row)?;
-    let large = rows.len().saturating_mul(padded.len()).saturating_mul(d) > 1 << 18;
+    let large = rows.len().saturating_mul(padded.len()).saturating_mul(d) > LARGE;
     parallel::fill(out, &cuts, large, interrupt, |block, out| {
         let (rows, first, panels, coefficients) = (&rows, block * step, &panels, &padded[..]);
         with_form!(chosen, |form| dispatch_reals(Weighted { rows, first, panels, coefficients, form, out }));

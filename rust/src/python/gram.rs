@@ -11,7 +11,7 @@ use crate::gram::{self, InstanceKernel, SetKernel};
 
 /// Gaussian kernel matrix: exp(-gamma |x - y|^2) for all pairs of rows.
 ///
-/// Computed from exact differences, so the diagonal of `rbf_gram(X)` is exactly 1 and the matrix exactly symmetric.
+/// The diagonal of `rbf_gram(X)` is exactly 1 and the matrix exactly symmetric.
 ///
 /// Parameters
 /// ----------

@@ -12,7 +12,7 @@ from sklearn.svm import SVC
 
 from milfast.gram import bag_gram, bag_self_similarity
 from milfast.models.svm.base import BagSVM
-from milfast.models.svm.solver import check_symmetric
+from milfast.models.svm.solver import BLOCK
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from milfast.models.svm.solver import InstanceKernel, Vector
 
 __all__ = ["BagKernelSVM", "bag_lengths", "set_kernel"]
-
-#: Kernel values between instances held at once where a kernel is a Python function.
-BLOCK = 1 << 24
 
 #: Steps of libsvm before it gives up: it does not answer Ctrl-C.
 MOST_STEPS = 2_000_000
@@ -41,11 +38,15 @@ class BagKernelSVM(BagSVM):
     @abstractmethod
     def _gram(self, a: Bags, b: Bags | None = None) -> Vector: ...
 
+    def _points(self, bags: Bags) -> NDArray[Any]:
+        """What the kernel compares."""
+        return bags.instances
+
     def _fit(self, bags: Bags) -> None:
         assert bags.labels is not None
         gram = self._gram(bags)
         if callable(self.kernel):
-            check_symmetric(gram)
+            self._instance_kernel.check_symmetric(gram, self._points(bags))
         # without a seed scikit-learn would draw one from numpy's global generator, although nothing here is random
         svm = SVC(
             kernel="precomputed",

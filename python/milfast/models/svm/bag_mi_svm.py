@@ -11,7 +11,7 @@ import numpy as np
 
 from milfast.models.svm.base import AlternatingSVM, Answer, class_weights
 from milfast.models.svm.solver import Combinations, solve
-from milfast.models.svm.witness import Split, best_instances, random_weights, uniform_weights
+from milfast.models.svm.witness import best_instances, first_weights
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from milfast._core import KernelRows
-    from milfast.bags import Bags
     from milfast.models.svm.solver import Vector
+    from milfast.models.svm.witness import Split
     from milfast.seeding import RandomState
 
 __all__ = ["BagMISVM"]
@@ -71,7 +71,7 @@ class BagMISVM(AlternatingSVM):
     Attributes
     ----------
     witnesses_ : ndarray of int64, shape (n_positive_bags,)
-        Number of the instance that stands for each positive training bag.
+        Number of the instance that stands for each positive training bag; -1 for means, where `max_iter` is 1.
     objective_ : list of float
         Objective after each round. The first is of means, which are no instances; from the second on it never rises by
         more than `tol` explains.
@@ -123,39 +123,38 @@ class BagMISVM(AlternatingSVM):
         cache_size: float = 500.0,
         callback: Callable[[int, float], object] | None = None,
     ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.C = C
-        self.class_weight = class_weight
+        super().__init__(
+            kernel=kernel,
+            gamma=gamma,
+            degree=degree,
+            coef0=coef0,
+            C=C,
+            class_weight=class_weight,
+            max_iter=max_iter,
+            tol=tol,
+            n_restarts=n_restarts,
+            random_state=random_state,
+            cache_size=cache_size,
+            callback=callback,
+        )
         self.slack = slack
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_restarts = n_restarts
-        self.random_state = random_state
-        self.cache_size = cache_size
-        self.callback = callback
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.slack not in ("bag", "instance"):
             raise ValueError(f"slack must be bag or instance; got {self.slack!r}")
 
-    def _start(self, bags: Bags, generator: np.random.Generator | None) -> Vector:
-        split = Split(bags)
-        return uniform_weights(split) if generator is None else random_weights(split, generator)
+    def _start(self, split: Split, generator: np.random.Generator | None) -> Vector:
+        return first_weights(split, generator)
 
-    def _solve(self, bags: Bags, rows: KernelRows, choice: NDArray[Any], start: Vector | None) -> Answer:
-        assert bags.labels is not None
-        split = Split(bags)
+    def _solve(self, split: Split, rows: KernelRows, choice: NDArray[Any], start: Vector | None) -> Answer:
         n_positive, n_negative = len(split.sizes), len(split.negatives)
-        negative, positive = self.C * class_weights(self.class_weight, bags.labels)
+        negative, positive = self.C * class_weights(self.class_weight, split.labels)
         groups: dict[str, Any] = {}
         if self.slack == "bag":
-            of_negative = np.unique(bags.bag_index[split.negatives], return_inverse=True)[1]
+            of_negative = np.unique(split.bags.bag_index[split.negatives], return_inverse=True)[1]
             groups["groups"] = np.concatenate([of_negative, np.full(n_positive, -1)]).astype(np.int64)
-            groups["group_limits"] = np.full(len(bags) - n_positive, negative)
+            groups["group_limits"] = np.full(len(split.labels) - n_positive, negative)
         signs = np.repeat([-1, 1], [n_negative, n_positive])
         limits = np.where(signs > 0, positive, negative)
         options: dict[str, Any] = {"start": start, "tol": self.tol, **groups}
@@ -163,28 +162,25 @@ class BagMISVM(AlternatingSVM):
         if len(witnesses) == n_positive:
             combinations = Combinations.alone(np.concatenate([split.negatives, witnesses]))
             solution = solve(rows, signs, limits, combinations=combinations, **options)
-            coefficients = combinations.spread(solution.values, bags.n_instances)
+            coefficients = combinations.spread(solution.values, split.bags.n_instances)
             scores, points, numbers = rows.times(coefficients), None, None
         else:
             # a mean is no instance: it has rows of its own
-            means = np.add.reduceat(bags.instances[split.positives] * choice[:, None], split.starts)
-            points = np.concatenate([bags.instances[split.negatives], means.astype(bags.instances.dtype)])
+            x = split.bags.instances
+            means = np.add.reduceat(x[split.positives] * choice[:, None], split.starts)
+            points = np.concatenate([x[split.negatives], means.astype(x.dtype)])
             numbers = np.concatenate([split.negatives, np.full(n_positive, -1)])
             kernel = self._instance_kernel
             solution = solve(kernel.rows(points, self.cache_size), signs, limits, **options)
             coefficients = solution.values
             held = np.flatnonzero(coefficients)
-            scores = kernel.sums(bags.instances, points[held], coefficients[held])
+            scores = kernel.sums(x, points[held], coefficients[held])
         scores = scores + solution.intercept
-        return Answer(
-            coefficients, scores, solution.intercept, solution.cost, solution.values, solution.gap, points, numbers
-        )
+        return Answer(solution, coefficients, scores, solution.cost, points, numbers)
 
-    def _choose(self, bags: Bags, scores: Vector) -> Vector:
-        split = Split(bags)
+    def _choose(self, split: Split, scores: Vector) -> Vector:
         return best_instances(split, scores[split.positives], share_ties=False)
 
-    def _remember(self, bags: Bags, choice: NDArray[Any]) -> None:
-        split = Split(bags)
-        last = best_instances(split, choice, share_ties=False)
-        self.witnesses_ = split.positives[np.flatnonzero(last)]
+    def _remember(self, split: Split, choice: NDArray[Any]) -> None:
+        held = split.positives[np.flatnonzero(choice)]
+        self.witnesses_ = held if len(held) == len(split.sizes) else np.full(len(split.sizes), -1)

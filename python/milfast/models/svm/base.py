@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from milfast.bags import Bags
 from milfast.models import name_of
 from milfast.models.svm.solver import InstanceKernel
+from milfast.models.svm.witness import Split
 from milfast.seeding import seed_sequence
 
 if TYPE_CHECKING:
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from milfast._core import KernelRows
-    from milfast.models.svm.solver import Vector
+    from milfast.gram import Normalization
+    from milfast.models.svm.solver import Solution, Vector
     from milfast.seeding import RandomState
 
 __all__ = ["AlternatingSVM", "Answer", "BagSVM", "InstanceSVM"]
@@ -261,29 +263,24 @@ class Answer:
 
     Attributes
     ----------
+    solution : Solution
+        Of the convex problem.
     coefficients : ndarray, shape (n_points,)
         Of the points that scores are made of.
     scores : ndarray, shape (n_instances,)
         Of the training instances, with the intercept.
-    intercept : float
     cost : float
         Value of the model's objective.
-    values : ndarray
-        Variables of the solver, for the next round to start from.
-    gap : float
-        Violation of optimality that the solver left.
     points : ndarray, shape (n_points, n_features), optional
         The training instances by default.
     numbers : ndarray of int64, shape (n_points,), optional
         Numbers of the points among the training instances, and -1 for others.
     """
 
+    solution: Solution
     coefficients: Vector
     scores: Vector
-    intercept: float
     cost: float
-    values: Vector
-    gap: float
     points: NDArray[Any] | None = None
     numbers: NDArray[np.int64] | None = None
 
@@ -294,17 +291,40 @@ class AlternatingSVM(InstanceSVM):
     A model adds `_start`, `_solve` and `_choose`; choices are arrays.
     """
 
-    max_iter: int
-    n_restarts: int
-    random_state: RandomState
-    callback: Callable[[int, float], object] | None
-
     #: A decrease of the objective by less than this share of it is none.
     enough: ClassVar[float | None] = None
 
     objective_: list[float]
     n_iter_: int
-    converged_: bool
+
+    def __init__(
+        self,
+        *,
+        kernel: str | Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]] = "rbf",
+        gamma: float | str = "scale",
+        degree: int = 3,
+        coef0: float = 1.0,
+        C: float = 1.0,
+        class_weight: Any = None,
+        max_iter: int = 50,
+        tol: float = 1e-3,
+        n_restarts: int = 0,
+        random_state: RandomState = None,
+        cache_size: float = 500.0,
+        callback: Callable[[int, float], object] | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.C = C
+        self.class_weight = class_weight
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_restarts = n_restarts
+        self.random_state = random_state
+        self.cache_size = cache_size
+        self.callback = callback
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -317,57 +337,63 @@ class AlternatingSVM(InstanceSVM):
         seed_sequence(self.random_state)
 
     @abstractmethod
-    def _start(self, bags: Bags, generator: np.random.Generator | None) -> NDArray[Any]:
+    def _start(self, split: Split, generator: np.random.Generator | None) -> NDArray[Any]:
         """The choice to begin with; a random one from a generator."""
 
     @abstractmethod
-    def _solve(self, bags: Bags, rows: KernelRows, choice: NDArray[Any], start: Vector | None) -> Answer:
+    def _solve(self, split: Split, rows: KernelRows, choice: NDArray[Any], start: Vector | None) -> Answer:
         """Solution of the convex problem for a choice."""
 
     @abstractmethod
-    def _choose(self, bags: Bags, scores: Vector) -> NDArray[Any]:
+    def _choose(self, split: Split, scores: Vector) -> NDArray[Any]:
         """The best choice for scores of the training instances."""
 
     def _fit(self, bags: Bags) -> None:
+        split = Split(bags)
         rows = self._instance_kernel.rows(bags.instances, self.cache_size)
         generator = np.random.default_rng(seed_sequence(self.random_state))
         best: tuple[Answer, NDArray[Any], list[float], bool] | None = None
         for attempt in range(1 + self.n_restarts):
-            outcome = self._descend(bags, rows, self._start(bags, generator if attempt else None))
+            outcome = self._descend(split, rows, self._start(split, generator if attempt else None))
             # where the solver gave up the cost is only a bound
-            if best is None or (outcome[0].gap > self.tol, outcome[0].cost) < (best[0].gap > self.tol, best[0].cost):
+            if best is None or self._rank(outcome[0]) < self._rank(best[0]):
                 best = outcome
         assert best is not None
         answer, choice, self.objective_, self.converged_ = best
         self.n_iter_ = len(self.objective_)
-        self._solved = answer.gap <= self.tol
-        self._keep(bags.instances if answer.points is None else answer.points, answer.coefficients, answer.intercept)
+        self._solved = answer.solution.gap <= self.tol
+        points = bags.instances if answer.points is None else answer.points
+        self._keep(points, answer.coefficients, answer.solution.intercept)
         if answer.numbers is not None:
             self.support_ = answer.numbers[self.support_]
-        self._remember(bags, choice)
+        self._remember(split, choice)
 
-    def _remember(self, bags: Bags, choice: NDArray[Any]) -> None:
+    def _rank(self, answer: Answer) -> tuple[bool, float]:
+        return answer.solution.gap > self.tol, answer.cost
+
+    @abstractmethod
+    def _remember(self, split: Split, choice: NDArray[Any]) -> None:
         """Keep what the model shows of its last choice."""
 
     def _descend(
-        self, bags: Bags, rows: KernelRows, choice: NDArray[Any]
+        self, split: Split, rows: KernelRows, choice: NDArray[Any]
     ) -> tuple[Answer, NDArray[Any], list[float], bool]:
         costs: list[float] = []
         start: Vector | None = None
         while True:
-            answer = self._solve(bags, rows, choice, start)
+            answer = self._solve(split, rows, choice, start)
             costs.append(answer.cost)
             if self.callback is not None:
                 self.callback(len(costs), answer.cost)
-            following = self._choose(bags, answer.scores)
+            if answer.solution.gap > self.tol:
+                return answer, choice, costs, False
+            following = self._choose(split, answer.scores)
             settled = bool(np.array_equal(following, choice))
             if self.enough is not None and len(costs) > 1:
                 settled = settled or costs[-2] - costs[-1] <= self.enough * abs(costs[-1])
-            if answer.gap > self.tol:
-                return answer, choice, costs, False
             if settled or len(costs) == self.max_iter:
                 return answer, choice, costs, settled
-            choice, start = following, answer.values
+            choice, start = following, answer.solution.values
 
     def _advice(self) -> str | None:
         if self.converged_ or not self._solved:
@@ -452,6 +478,22 @@ def check_class_weight(class_weight: Any) -> None:
                 raise ValueError(f"class_weight must give classes 0 and 1 positive numbers; got {class_weight!r}")
     elif class_weight is not None and not (isinstance(class_weight, str) and class_weight == "balanced"):
         raise ValueError(f"class_weight must be a dictionary, 'balanced' or None; got {class_weight!r}")
+
+
+def check_normalize(normalize: Normalization) -> None:
+    """Refuse what is no way to normalise a sum over a bag.
+
+    Parameters
+    ----------
+    normalize : {"average", "feature-space"} or None
+
+    Raises
+    ------
+    ValueError
+        When it is none of these.
+    """
+    if normalize not in (None, "average", "feature-space"):
+        raise ValueError(f"normalize must be None, average or feature-space; got {normalize!r}")
 
 
 def is_number(value: object) -> bool:

@@ -14,14 +14,11 @@ from milfast.models.svm.solver import solve
 from milfast.models.svm.witness import Split, best_instances
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     from milfast._core import KernelRows
-    from milfast.bags import Bags
     from milfast.models.svm.solver import Vector
-    from milfast.seeding import RandomState
+    from milfast.models.svm.witness import Split
 
 __all__ = ["InstanceMISVM"]
 
@@ -103,55 +100,22 @@ class InstanceMISVM(AlternatingSVM):
     claims: ClassVar[str | None] = "standard"
     tested: ClassVar[dict[str, Any]] = {"gamma": 0.1, "C": 1.0, "max_iter": 250}
 
-    def __init__(
-        self,
-        *,
-        kernel: str | Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]] = "rbf",
-        gamma: float | str = "scale",
-        degree: int = 3,
-        coef0: float = 1.0,
-        C: float = 1.0,
-        class_weight: Any = None,
-        max_iter: int = 50,
-        tol: float = 1e-3,
-        n_restarts: int = 0,
-        random_state: RandomState = None,
-        cache_size: float = 500.0,
-        callback: Callable[[int, float], object] | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.C = C
-        self.class_weight = class_weight
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_restarts = n_restarts
-        self.random_state = random_state
-        self.cache_size = cache_size
-        self.callback = callback
+    def _start(self, split: Split, generator: np.random.Generator | None) -> NDArray[np.int64]:
+        # all positive; or signs at random, and one instance of each positive bag positive
+        n = split.bags.n_instances
+        return self._choose(split, np.ones(n) if generator is None else generator.uniform(-1, 1, n))
 
-    def _start(self, bags: Bags, generator: np.random.Generator | None) -> NDArray[np.int64]:
-        assert bags.labels is not None
-        in_positive = np.repeat(bags.labels == 1, bags.sizes)
-        if generator is None:
-            return in_positive.astype(np.int64)
-        # signs at random, and one instance of each positive bag positive
-        return self._choose(bags, generator.uniform(-1, 1, bags.n_instances))
-
-    def _solve(self, bags: Bags, rows: KernelRows, choice: NDArray[Any], start: Vector | None) -> Answer:
+    def _solve(self, split: Split, rows: KernelRows, choice: NDArray[Any], start: Vector | None) -> Answer:
         limits = self.C * class_weights(self.class_weight, choice)[choice]
         solution = solve(rows, 2 * choice - 1, limits, start=start, tol=self.tol)
         scores = solution.scores + solution.intercept
-        return Answer(solution.values, scores, solution.intercept, solution.cost, solution.values, solution.gap)
+        return Answer(solution, solution.values, scores, solution.cost)
 
-    def _choose(self, bags: Bags, scores: Vector) -> NDArray[np.int64]:
-        split = Split(bags)
-        labels = np.zeros(bags.n_instances, dtype=np.int64)
+    def _choose(self, split: Split, scores: Vector) -> NDArray[np.int64]:
+        labels = np.zeros(split.bags.n_instances, dtype=np.int64)
         inside = scores[split.positives]
         labels[split.positives] = (inside >= 0) | (best_instances(split, inside, share_ties=False) > 0)
         return labels
 
-    def _remember(self, bags: Bags, choice: NDArray[Any]) -> None:
+    def _remember(self, split: Split, choice: NDArray[Any]) -> None:
         self.instance_labels_ = choice

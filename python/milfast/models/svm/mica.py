@@ -12,17 +12,14 @@ import numpy as np
 
 from milfast.models.svm.base import AlternatingSVM, Answer, class_weights
 from milfast.models.svm.solver import Combinations, solve
-from milfast.models.svm.witness import Split, best_instances, random_weights, uniform_weights
+from milfast.models.svm.witness import best_instances, first_weights
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     from milfast._core import KernelRows
-    from milfast.bags import Bags
     from milfast.models.svm.solver import Vector
-    from milfast.seeding import RandomState
+    from milfast.models.svm.witness import Split
 
 __all__ = ["MICA"]
 
@@ -106,54 +103,22 @@ class MICA(AlternatingSVM):
 
     tested: ClassVar[dict[str, Any]] = {"gamma": 0.1, "C": 1.0, "max_iter": 250}
 
-    def __init__(
-        self,
-        *,
-        kernel: str | Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]] = "rbf",
-        gamma: float | str = "scale",
-        degree: int = 3,
-        coef0: float = 1.0,
-        C: float = 1.0,
-        class_weight: Any = None,
-        max_iter: int = 50,
-        tol: float = 1e-3,
-        n_restarts: int = 0,
-        random_state: RandomState = None,
-        cache_size: float = 500.0,
-        callback: Callable[[int, float], object] | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.C = C
-        self.class_weight = class_weight
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_restarts = n_restarts
-        self.random_state = random_state
-        self.cache_size = cache_size
-        self.callback = callback
+    def _start(self, split: Split, generator: np.random.Generator | None) -> Vector:
+        return first_weights(split, generator)
 
-    def _start(self, bags: Bags, generator: np.random.Generator | None) -> Vector:
-        split = Split(bags)
-        return uniform_weights(split) if generator is None else random_weights(split, generator)
-
-    def _solve(self, bags: Bags, rows: KernelRows, choice: NDArray[Any], start: Vector | None) -> Answer:
-        split = Split(bags)
+    def _solve(self, split: Split, rows: KernelRows, choice: NDArray[Any], start: Vector | None) -> Answer:
         n_positive, n_negative = len(split.sizes), len(split.negatives)
-        signs = np.repeat([-1, 1], [n_negative, n_positive])
+        labels = np.repeat([0, 1], [n_negative, n_positive])
         combinations = Combinations.join(Combinations.alone(split.negatives), split.combinations(choice))
-        limits = self.C * class_weights(self.class_weight, (signs > 0).astype(np.int64))[(signs > 0).astype(np.int64)]
-        solution = solve(rows, signs, limits, combinations=combinations, start=start, tol=self.tol)
-        coefficients = combinations.spread(solution.values, bags.n_instances)
+        limits = self.C * class_weights(self.class_weight, labels)[labels]
+        solution = solve(rows, 2 * labels - 1, limits, combinations=combinations, start=start, tol=self.tol)
+        coefficients = combinations.spread(solution.values, split.bags.n_instances)
         scores = rows.times(coefficients) + solution.intercept
-        return Answer(coefficients, scores, solution.intercept, solution.cost, solution.values, solution.gap)
+        return Answer(solution, coefficients, scores, solution.cost)
 
-    def _choose(self, bags: Bags, scores: Vector) -> Vector:
-        split = Split(bags)
+    def _choose(self, split: Split, scores: Vector) -> Vector:
         return best_instances(split, scores[split.positives], share_ties=True)
 
-    def _remember(self, bags: Bags, choice: NDArray[Any]) -> None:
-        self.convex_weights_ = np.zeros(bags.n_instances)
-        self.convex_weights_[Split(bags).positives] = choice
+    def _remember(self, split: Split, choice: NDArray[Any]) -> None:
+        self.convex_weights_ = np.zeros(split.bags.n_instances)
+        self.convex_weights_[split.positives] = choice

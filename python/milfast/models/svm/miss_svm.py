@@ -11,17 +11,14 @@ import numpy as np
 
 from milfast.models.svm.base import AlternatingSVM, Answer, class_weights
 from milfast.models.svm.solver import Combinations, solve
-from milfast.models.svm.witness import Split, best_instances, random_weights, uniform_weights
+from milfast.models.svm.witness import best_instances, first_weights
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     from milfast._core import KernelRows
-    from milfast.bags import Bags
     from milfast.models.svm.solver import Vector
-    from milfast.seeding import RandomState
+    from milfast.models.svm.witness import Split
 
 __all__ = ["MissSVM"]
 
@@ -105,43 +102,11 @@ class MissSVM(AlternatingSVM):
     tested: ClassVar[dict[str, Any]] = {"gamma": 0.1, "C": 1.0, "max_iter": 250}
     enough: ClassVar[float | None] = 1e-6
 
-    def __init__(
-        self,
-        *,
-        kernel: str | Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]] = "rbf",
-        gamma: float | str = "scale",
-        degree: int = 3,
-        coef0: float = 1.0,
-        C: float = 1.0,
-        class_weight: Any = None,
-        max_iter: int = 50,
-        tol: float = 1e-3,
-        n_restarts: int = 0,
-        random_state: RandomState = None,
-        cache_size: float = 500.0,
-        callback: Callable[[int, float], object] | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.C = C
-        self.class_weight = class_weight
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_restarts = n_restarts
-        self.random_state = random_state
-        self.cache_size = cache_size
-        self.callback = callback
-
-    def _start(self, bags: Bags, generator: np.random.Generator | None) -> NDArray[Any]:
-        split = Split(bags)
-        weights = uniform_weights(split) if generator is None else random_weights(split, generator)
+    def _start(self, split: Split, generator: np.random.Generator | None) -> NDArray[Any]:
+        weights = first_weights(split, generator)
         return np.stack([weights, np.full(len(weights), 0.5)])
 
-    def _solve(self, bags: Bags, rows: KernelRows, choice: NDArray[Any], start: Vector | None) -> Answer:
-        assert bags.labels is not None
-        split = Split(bags)
+    def _solve(self, split: Split, rows: KernelRows, choice: NDArray[Any], start: Vector | None) -> Answer:
         n_bags, n_inside, n_negative = len(split.sizes), len(split.positives), len(split.negatives)
         combinations = Combinations.join(
             Combinations.alone(split.negatives),
@@ -149,7 +114,7 @@ class MissSVM(AlternatingSVM):
             Combinations.alone(split.positives),
             split.combinations(choice[0]),
         )
-        negative, positive = self.C * class_weights(self.class_weight, bags.labels)
+        negative, positive = self.C * class_weights(self.class_weight, split.labels)
         a_bag, an_instance = positive * n_negative / n_bags, positive * n_negative / n_inside
         limits = np.concatenate(
             [
@@ -161,7 +126,7 @@ class MissSVM(AlternatingSVM):
         )
         signs = np.repeat([-1, -1, 1, 1], [n_negative, n_inside, n_inside, n_bags])
         solution = solve(rows, signs, limits, combinations=combinations, start=start, tol=self.tol)
-        coefficients = combinations.spread(solution.values, bags.n_instances)
+        coefficients = combinations.spread(solution.values, split.bags.n_instances)
         scores = rows.times(coefficients) + solution.intercept
         # the objective itself, of which the solver has minimised an upper bound
         inside = scores[split.positives]
@@ -169,14 +134,13 @@ class MissSVM(AlternatingSVM):
         slack = negative * np.maximum(0, 1 + scores[split.negatives]).sum()
         slack += a_bag * np.maximum(0, 1 - best).sum() + an_instance * np.maximum(0, 1 - np.abs(inside)).sum()
         cost = float(solution.values @ solution.scores / 2 + slack)
-        return Answer(coefficients, scores, solution.intercept, cost, solution.values, solution.gap)
+        return Answer(solution, coefficients, scores, cost)
 
-    def _choose(self, bags: Bags, scores: Vector) -> NDArray[Any]:
-        split = Split(bags)
+    def _choose(self, split: Split, scores: Vector) -> NDArray[Any]:
         inside = scores[split.positives]
         # of the two slacks of an instance the smaller one carries the weight
         return np.stack([best_instances(split, inside, share_ties=True), (1 + np.sign(inside)) / 2])
 
-    def _remember(self, bags: Bags, choice: NDArray[Any]) -> None:
-        self.instance_labels_ = np.zeros(bags.n_instances, dtype=np.int64)
-        self.instance_labels_[Split(bags).positives] = choice[1] > 0.5
+    def _remember(self, split: Split, choice: NDArray[Any]) -> None:
+        self.instance_labels_ = np.zeros(split.bags.n_instances, dtype=np.int64)
+        self.instance_labels_[split.positives] = choice[1] > 0.5

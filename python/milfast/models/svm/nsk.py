@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from milfast.models.svm.bag_kernel import BagKernelSVM, set_kernel
+from milfast.models.svm.base import check_normalize
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -109,8 +110,7 @@ class NSK(BagKernelSVM):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.normalize not in (None, "average", "feature-space"):
-            raise ValueError(f"normalize must be None, average or feature-space; got {self.normalize!r}")
+        check_normalize(self.normalize)
 
     def _gram(self, a: Bags, b: Bags | None = None) -> Vector:
         return set_kernel(a, b, self._instance_kernel, self.normalize)

@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from milfast.models.svm.base import InstanceSVM, class_weights, is_number
 from milfast.models.svm.smil import SparseMIL
 from milfast.models.svm.solver import solve
+from milfast.models.svm.sparse import check_sparse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -129,6 +130,7 @@ class SparseBalancedMIL(InstanceSVM):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        check_sparse(self.normalize, self.scale_C)
         if not (is_number(self.eta) and 0 <= self.eta <= 1):
             raise ValueError(f"eta must be from 0 to 1; got {self.eta!r}")
 

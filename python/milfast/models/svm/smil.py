@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from milfast.models.svm.bag_kernel import bag_lengths
-from milfast.models.svm.base import InstanceSVM
+from milfast.models.svm.base import BagSVM, InstanceSVM
 from milfast.models.svm.solver import solve
-from milfast.models.svm.sparse import SparseProgram
+from milfast.models.svm.sparse import SparseProgram, check_sparse
+from milfast.models.svm.witness import Split
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -124,13 +125,12 @@ class SparseMIL(InstanceSVM):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.normalize not in (None, "average", "feature-space"):
-            raise ValueError(f"normalize must be None, average or feature-space; got {self.normalize!r}")
+        check_sparse(self.normalize, self.scale_C)
 
     def _fit(self, bags: Bags) -> None:
         kernel = self._instance_kernel
         program = SparseProgram.of(
-            bags,
+            Split(bags),
             kernel,
             normalize=self.normalize,
             C=self.C,
@@ -154,20 +154,5 @@ class SparseMIL(InstanceSVM):
         sums = np.add.reduceat(self._sums(bags), bags.offsets[:-1])
         return np.asarray(sums / bag_lengths(bags, self._instance_kernel, self.normalize) + self.intercept_)
 
-    def instance_scores(self, bags: Bags) -> Vector:
-        """Score of each instance: that of a bag which holds nothing else.
-
-        Parameters
-        ----------
-        bags : Bags
-
-        Returns
-        -------
-        ndarray of float64, shape (n_instances,)
-
-        Raises
-        ------
-        sklearn.exceptions.NotFittedError, TypeError, ValueError
-            As `decision_function`.
-        """
-        return super(InstanceSVM, self).instance_scores(bags)
+    #: Of a bag which holds nothing else.
+    instance_scores = BagSVM.instance_scores

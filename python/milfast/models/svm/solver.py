@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     Vector = NDArray[np.float64]
 
-__all__ = ["Combinations", "InstanceKernel", "Solution", "check_symmetric", "solve"]
+__all__ = ["Combinations", "InstanceKernel", "Solution", "solve"]
 
 #: Kernel values held at once where a kernel is a Python function.
 BLOCK = 1 << 24
@@ -104,6 +104,26 @@ class InstanceKernel:
         if not largest <= LARGEST:
             raise ValueError(f"the {self.kernel} kernel of these instances may exceed {LARGEST}: scale the features")
 
+    def check_symmetric(self, gram: Vector, x: NDArray[Any]) -> None:
+        """Refuse a matrix made by a kernel function that is not its own transpose, rounding apart.
+
+        Parameters
+        ----------
+        gram : ndarray, shape (n, n)
+        x : ndarray, shape (n_instances, n_features)
+            What the function takes; a pair of it shows the precision in which it computes.
+
+        Raises
+        ------
+        ValueError
+            When two values differ.
+        """
+        assert callable(self.kernel)
+        single = np.asarray(self.kernel(x[:1], x[:1])).dtype in (np.float16, np.float32)
+        share, floor = (1e-5, 1e-6) if single else (1e-9, 1e-12)
+        if not np.allclose(gram, gram.T, rtol=share, atol=floor * max(1.0, float(np.abs(gram).max()))):
+            raise ValueError("kernel must be symmetric: kernel(x, y) and kernel(y, x) differ")
+
     def rows(self, x: NDArray[Any], cache_size: float) -> _core.KernelRows:
         """Rows of the kernel matrix of `x`, for the solver.
 
@@ -133,7 +153,7 @@ class InstanceKernel:
                 cache_bytes=int(min(cache_size, MOST_MEGABYTES) * 1e6),
             )
         gram = self.matrix(x)
-        check_symmetric(gram)
+        self.check_symmetric(gram, x)
         return _core.KernelRows((gram + gram.T) / 2, kernel="precomputed")
 
     def sums(self, x: NDArray[Any], y: NDArray[Any], coefficients: Vector) -> Vector:
@@ -155,22 +175,6 @@ class InstanceKernel:
         step = max(1, BLOCK // max(1, len(y)))
         parts = [self.matrix(x[first : first + step], y) @ coefficients for first in range(0, len(x), step)]
         return np.concatenate(parts)
-
-
-def check_symmetric(gram: Vector) -> None:
-    """Refuse a kernel matrix that is not its own transpose, rounding in single precision apart.
-
-    Parameters
-    ----------
-    gram : ndarray, shape (n, n)
-
-    Raises
-    ------
-    ValueError
-        When two values differ.
-    """
-    if np.abs(gram - gram.T).max(initial=0.0) > 1e-5 * np.abs(gram).max(initial=0.0):
-        raise ValueError("kernel must be symmetric: kernel(x, y) and kernel(y, x) differ")
 
 
 @dataclass(frozen=True)

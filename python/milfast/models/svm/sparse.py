@@ -9,17 +9,17 @@ import numpy as np
 
 from milfast.bags import Bags
 from milfast.models.svm.bag_kernel import bag_lengths
-from milfast.models.svm.base import class_weights
+from milfast.models.svm.base import check_normalize, class_weights
 from milfast.models.svm.solver import Combinations
-from milfast.models.svm.witness import Split
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from milfast.gram import Normalization
     from milfast.models.svm.solver import InstanceKernel, Vector
+    from milfast.models.svm.witness import Split
 
-__all__ = ["SparseProgram"]
+__all__ = ["SparseProgram", "check_sparse"]
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class SparseProgram:
     @classmethod
     def of(
         cls,
-        bags: Bags,
+        split: Split,
         kernel: InstanceKernel,
         *,
         normalize: Normalization,
@@ -54,7 +54,7 @@ class SparseProgram:
 
         Parameters
         ----------
-        bags : Bags
+        split : Split
         kernel : InstanceKernel
         normalize, C, scale_C, class_weight
             As in sMIL.
@@ -63,10 +63,9 @@ class SparseProgram:
         -------
         SparseProgram
         """
-        assert bags.labels is not None
-        split = Split(bags)
+        bags = split.bags
         n_negative, n_positive = len(split.negatives), len(split.sizes)
-        positives = np.flatnonzero(bags.labels == 1)
+        positives = np.flatnonzero(split.labels == 1)
         lengths = bag_lengths(bags[positives], kernel, normalize, numbers=positives)
         ones = Bags(bags.instances[split.negatives], np.arange(n_negative + 1))
         own_lengths = bag_lengths(ones, kernel, normalize, numbers=split.negatives, what="instance")
@@ -82,3 +81,21 @@ class SparseProgram:
                 np.concatenate([1 / own_lengths, np.repeat(1 / lengths, split.sizes)]),
             ),
         )
+
+
+def check_sparse(normalize: Normalization, scale_C: bool) -> None:
+    """Refuse parameters that sMIL and its relatives do not have.
+
+    Parameters
+    ----------
+    normalize : {"average", "feature-space"} or None
+    scale_C : bool
+
+    Raises
+    ------
+    ValueError
+        When one of them is something else.
+    """
+    check_normalize(normalize)
+    if not isinstance(scale_C, (bool, np.bool_)):
+        raise ValueError(f"scale_C must be True or False; got {scale_C!r}")

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
-from milfast.bags import Bags
+from milfast.gram import extremes
 from milfast.models.svm.bag_kernel import BagKernelSVM
 
 if TYPE_CHECKING:
@@ -17,6 +15,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from milfast.bags import Bags
     from milfast.models.svm.solver import Vector
 
 __all__ = ["STK"]
@@ -103,15 +102,10 @@ class STK(BagKernelSVM):
         self.tol = tol
 
     def _scale(self, bags: Bags) -> float:
-        return super()._scale(_extremes(bags))
+        return super()._scale(extremes(bags))
+
+    def _points(self, bags: Bags) -> NDArray[Any]:
+        return extremes(bags).instances
 
     def _gram(self, a: Bags, b: Bags | None = None) -> Vector:
-        kernel = self._instance_kernel
-        return kernel.matrix(_extremes(a).instances, None if b is None else _extremes(b).instances)
-
-
-def _extremes(bags: Bags) -> Bags:
-    """Bags of one instance each: the minima and the maxima of all features."""
-    starts = bags.offsets[:-1]
-    extremes = (np.minimum.reduceat(bags.instances, starts), np.maximum.reduceat(bags.instances, starts))
-    return Bags(np.hstack(extremes), np.arange(len(bags) + 1))
+        return self._instance_kernel.matrix(self._points(a), None if b is None else self._points(b))

@@ -11,7 +11,7 @@ import numpy as np
 
 from milfast.models.svm.base import AlternatingSVM, Answer
 from milfast.models.svm.solver import Combinations, solve
-from milfast.models.svm.sparse import SparseProgram
+from milfast.models.svm.sparse import SparseProgram, check_sparse
 from milfast.models.svm.witness import Split
 
 if TYPE_CHECKING:
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from milfast._core import KernelRows
-    from milfast.bags import Bags
     from milfast.gram import Normalization
     from milfast.models.svm.solver import Vector
+    from milfast.models.svm.witness import Split
     from milfast.seeding import RandomState
 
 __all__ = ["SparseTransductiveMIL"]
@@ -133,36 +133,34 @@ class SparseTransductiveMIL(AlternatingSVM):
         cache_size: float = 500.0,
         callback: Callable[[int, float], object] | None = None,
     ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.C = C
-        self.class_weight = class_weight
+        super().__init__(
+            kernel=kernel,
+            gamma=gamma,
+            degree=degree,
+            coef0=coef0,
+            C=C,
+            class_weight=class_weight,
+            max_iter=max_iter,
+            tol=tol,
+            n_restarts=n_restarts,
+            random_state=random_state,
+            cache_size=cache_size,
+            callback=callback,
+        )
         self.normalize = normalize
         self.scale_C = scale_C
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_restarts = n_restarts
-        self.random_state = random_state
-        self.cache_size = cache_size
-        self.callback = callback
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.normalize not in (None, "average", "feature-space"):
-            raise ValueError(f"normalize must be None, average or feature-space; got {self.normalize!r}")
+        check_sparse(self.normalize, self.scale_C)
 
-    def _start(self, bags: Bags, generator: np.random.Generator | None) -> NDArray[np.int64]:
-        inside = Split(bags).positives
-        if generator is None:
-            return np.zeros(len(inside), dtype=np.int64)
-        return generator.choice([-1, 1], len(inside))
+    def _start(self, split: Split, generator: np.random.Generator | None) -> NDArray[np.int64]:
+        n = len(split.positives)
+        return np.zeros(n, dtype=np.int64) if generator is None else generator.choice([-1, 1], n)
 
-    def _solve(self, bags: Bags, rows: KernelRows, choice: NDArray[Any], start: Vector | None) -> Answer:
-        split = Split(bags)
+    def _solve(self, split: Split, rows: KernelRows, choice: NDArray[Any], start: Vector | None) -> Answer:
         program = SparseProgram.of(
-            bags,
+            split,
             self._instance_kernel,
             normalize=self.normalize,
             C=self.C,
@@ -181,18 +179,18 @@ class SparseTransductiveMIL(AlternatingSVM):
             start=start,
             tol=self.tol,
         )
-        coefficients = combinations.spread(solution.values, bags.n_instances)
+        coefficients = combinations.spread(solution.values, split.bags.n_instances)
         scores = rows.times(coefficients) + solution.intercept
         # the objective itself, of which the solver has minimised an upper bound
         wholes = program.signs * (solution.scores[: len(program.signs)] + solution.intercept)
         slack = program.limits @ np.maximum(0, program.margins - wholes)
         slack += positive * np.maximum(0, 1 - np.abs(scores[split.positives])).sum()
         cost = float(solution.values @ solution.scores / 2 + slack)
-        return Answer(coefficients, scores, solution.intercept, cost, solution.values, solution.gap)
+        return Answer(solution, coefficients, scores, cost)
 
-    def _choose(self, bags: Bags, scores: Vector) -> NDArray[np.int64]:
-        return np.where(scores[Split(bags).positives] < 0, -1, 1)
+    def _choose(self, split: Split, scores: Vector) -> NDArray[np.int64]:
+        return np.where(scores[split.positives] < 0, -1, 1)
 
-    def _remember(self, bags: Bags, choice: NDArray[Any]) -> None:
-        self.instance_labels_ = np.zeros(bags.n_instances, dtype=np.int64)
-        self.instance_labels_[Split(bags).positives] = choice > 0
+    def _remember(self, split: Split, choice: NDArray[Any]) -> None:
+        self.instance_labels_ = np.zeros(split.bags.n_instances, dtype=np.int64)
+        self.instance_labels_[split.positives] = choice > 0

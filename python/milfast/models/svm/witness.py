@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from milfast.bags import Bags
     from milfast.models.svm.solver import Vector
 
-__all__ = ["Split", "best_instances", "random_weights", "uniform_weights"]
+__all__ = ["Split", "best_instances", "first_weights"]
 
 
 class Split:
@@ -27,26 +27,26 @@ class Split:
 
     Attributes
     ----------
+    bags : Bags
+    labels : ndarray of int64, shape (n_bags,)
     negatives, positives : ndarray of int64
         Numbers of the instances.
     bag_of : ndarray of int64
         Positive bag, from 0 on, of each of `positives`.
-    sizes : ndarray of int64
-        Sizes of the positive bags.
+    sizes, starts : ndarray of int64, shape (n_positive_bags,)
+        Sizes of the positive bags, and where each begins in `positives`.
     """
 
     def __init__(self, bags: Bags) -> None:
         assert bags.labels is not None
+        self.bags = bags
+        self.labels: NDArray[np.int64] = bags.labels
         in_positive = np.repeat(bags.labels == 1, bags.sizes)
         self.negatives: NDArray[np.int64] = np.flatnonzero(~in_positive)
         self.positives: NDArray[np.int64] = np.flatnonzero(in_positive)
         self.sizes: NDArray[np.int64] = bags.sizes[bags.labels == 1]
+        self.starts: NDArray[np.int64] = np.cumsum(self.sizes) - self.sizes
         self.bag_of: NDArray[np.int64] = np.repeat(np.arange(len(self.sizes)), self.sizes)
-
-    @property
-    def starts(self) -> NDArray[np.int64]:
-        """Where each positive bag begins in `positives`."""
-        return np.concatenate([[0], np.cumsum(self.sizes)[:-1]])
 
     def combinations(self, weights: Vector) -> Combinations:
         """The positive bags as weighted sums of their instances.
@@ -65,32 +65,21 @@ class Split:
         return Combinations(np.concatenate([[0], np.cumsum(counts)]), self.positives[held], weights[held])
 
 
-def uniform_weights(split: Split) -> Vector:
-    """Equal weights inside each positive bag.
+def first_weights(split: Split, generator: np.random.Generator | None = None) -> Vector:
+    """Weights to begin with, which sum to 1 in each positive bag.
 
     Parameters
     ----------
     split : Split
+    generator : numpy.random.Generator, optional
+        Draws them uniformly from the simplex of each bag; equal weights by default.
 
     Returns
     -------
     ndarray of float64, shape (n_positive_instances,)
     """
-    return np.repeat(1.0 / split.sizes, split.sizes)
-
-
-def random_weights(split: Split, generator: np.random.Generator) -> Vector:
-    """Weights that are uniform on the simplex of each positive bag.
-
-    Parameters
-    ----------
-    split : Split
-    generator : numpy.random.Generator
-
-    Returns
-    -------
-    ndarray of float64, shape (n_positive_instances,)
-    """
+    if generator is None:
+        return np.repeat(1.0 / split.sizes, split.sizes)
     draws = generator.standard_exponential(len(split.positives))
     return np.asarray(draws / np.repeat(np.add.reduceat(draws, split.starts), split.sizes))
 

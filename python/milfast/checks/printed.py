@@ -15,6 +15,12 @@ if TYPE_CHECKING:
 #: Tables of the paper by check.
 TABLES = {"presence": "2", "threshold-poison": "3", "false-frequency": "4"}
 
+#: What is shown of a result.
+SHOWN = (
+    *("model", "check", "recipe", "n_train", "n_runs", "train_accuracy", "train_auc", "fresh_auc"),
+    *("test_accuracy", "test_auc", "test_auc_low", "test_auc_high", "verdict"),
+)
+
 
 @cache
 def _tables() -> dict[str, dict[str, list[str]]]:
@@ -40,7 +46,7 @@ def printed(model: str, check: str) -> tuple[float, float, float, float] | None:
 
     Examples
     --------
-    >>> from milfast.checks.published import printed
+    >>> from milfast.checks.printed import printed
     >>> printed("MissSVM", "presence")
     (0.995, 1.0, 0.449, 0.551)
     """
@@ -68,13 +74,7 @@ def beside(result: CheckResult) -> dict[str, Any] | None:
         return None
     train_accuracy, train_auc, test_accuracy, test_auc = figures
     row = result.to_dict()
-    keys = ("model", "check", "recipe", "n_train", "n_runs", "train_accuracy", "train_auc", "fresh_auc")
-    return {key: row[key] for key in keys} | {
-        "test_accuracy": row["test_accuracy"],
-        "test_auc": row["test_auc"],
-        "test_auc_low": row["test_auc_low"],
-        "test_auc_high": row["test_auc_high"],
-        "verdict": row["verdict"],
+    return {key: row[key] for key in SHOWN} | {
         "printed_train_accuracy": train_accuracy,
         "printed_train_auc": train_auc,
         "printed_test_accuracy": test_accuracy,
