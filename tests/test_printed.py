@@ -166,3 +166,21 @@ def test_the_table_of_the_benchmarks_is_the_recorded_result() -> None:
             [row] = [r for r in BENCHMARKS if (r["model"], r["data"]) == (model, name)]
             assert cell == f"{row['auc']:.3f} [{row['auc_low']:.3f}, {row['auc_high']:.3f}]"
             assert (row["folds"], row["repeats"]) == (5, 3)
+
+
+def test_the_solvers_and_the_scaling_that_the_page_shows_are_recorded() -> None:
+    page = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
+    blocks = (ROOT / "docs" / "results" / "qp-solvers.txt").read_text(encoding="utf-8").split(" bags, ")[1:]
+    times = [re.findall(r"^\w+ +([\d.]+) s", block, re.M) for block in blocks]
+    variables = [f"{int(block.split()[0]):,}" for block in blocks]
+    for n, count, row in zip(("100", "200"), variables, times, strict=True):
+        assert f"| {n} | {count} | {' | '.join(row)} |" in page
+
+    record = (ROOT / "docs" / "results" / "svm-scaling.md").read_text(encoding="utf-8")
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in record.splitlines()[2:]]
+    assert {row[0] for row in rows} == set(mf.models.names("svm"))
+    shown = re.findall(r"^\| ([\w-]+) \|" + r" ([\d.]+) \|" * 5 + r" (\d+) \| ([\d.]+) \|$", page, re.M)
+    assert {name for name, *_ in shown} == set(mf.models.names("svm"))
+    for name, *cells in shown:
+        own = [row for row in rows if row[0] == name]
+        assert cells == [*(row[4] for row in own), own[-1][5], own[-1][6]]

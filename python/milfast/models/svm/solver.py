@@ -167,6 +167,11 @@ class InstanceKernel:
         Returns
         -------
         ndarray of float64, shape (n,)
+
+        Raises
+        ------
+        ValueError
+            As `matrix`.
         """
         self.check_size(x, y)
         if isinstance(self.kernel, str):
@@ -307,6 +312,12 @@ def solve(
     Returns
     -------
     Solution
+        Its gap is above `tol` where the solver ran out of steps.
+
+    Raises
+    ------
+    ValueError
+        When the parts do not fit together.
     """
     signs = np.asarray(signs, dtype=np.float64)
     linear = -signs if margins is None else -signs * margins

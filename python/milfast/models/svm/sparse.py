@@ -62,6 +62,11 @@ class SparseProgram:
         Returns
         -------
         SparseProgram
+
+        Raises
+        ------
+        ValueError
+            When a bag or an instance has no length in feature space and cannot be normalised.
         """
         bags = split.bags
         n_negative, n_positive = len(split.negatives), len(split.sizes)
