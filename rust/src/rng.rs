@@ -404,6 +404,8 @@ impl Queue {
     }
 }
 
+/// Tiles of one stream, one after the other: what tests compare with.
+#[cfg(test)]
 struct Normals<'a> {
     seed: u64,
     stream: u64,
@@ -412,6 +414,7 @@ struct Normals<'a> {
     out: &'a mut [f64],
 }
 
+#[cfg(test)]
 impl Kernel for Normals<'_> {
     type Output = ();
     #[inline(always)]
@@ -429,7 +432,8 @@ impl Kernel for Normals<'_> {
 }
 
 /// Fill `out` with the independent N(0, 1) of a stream from its tile `first_tile` on; a tile has [`TILE`] of them.
-pub fn fill_normals(seed: u64, stream: u64, purpose: u32, first_tile: usize, out: &mut [f64]) {
+#[cfg(test)]
+pub(crate) fn fill_normals(seed: u64, stream: u64, purpose: u32, first_tile: usize, out: &mut [f64]) {
     dispatch(Normals { seed, stream, purpose, first_tile, out });
 }
 
