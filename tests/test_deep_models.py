@@ -238,7 +238,7 @@ def test_each_epoch_sees_each_bag_once_in_a_new_order_last_short_batch_kept() ->
     module = Recorder().eval()
     instances = torch.arange(10.0)[:, None]
     labels = torch.arange(10) % 2
-    losses = loop.fit(module, instances, torch.arange(11), labels, epochs=2, batch_size=4, seed=0)
+    losses, _ = loop.fit(module, instances, torch.arange(11), labels, epochs=2, batch_size=4, seed=0)
     assert [len(batch) for batch in module.seen] == [4, 4, 2] * 2
     first, second = list(chain(*module.seen[:3])), list(chain(*module.seen[3:]))
     assert sorted(first) == sorted(second) == list(range(10))
@@ -250,7 +250,7 @@ def test_each_epoch_sees_each_bag_once_in_a_new_order_last_short_batch_kept() ->
 def test_epoch_loss_is_the_mean_over_bags() -> None:
     instances = torch.tensor([[0.0], [1.0], [2.0], [3.0], [4.0]])
     labels = torch.tensor([0, 1, 0, 1, 0])
-    (loss,) = loop.fit(Recorder(), instances, torch.arange(6), labels, epochs=1, batch_size=2, lr=1e-12)
+    (loss,), _ = loop.fit(Recorder(), instances, torch.arange(6), labels, epochs=1, batch_size=2, lr=1e-12)
     expected = torch.nn.functional.binary_cross_entropy_with_logits(instances[:, 0], labels.float())
     assert loss == pytest.approx(float(expected), abs=1e-6)
 
@@ -259,7 +259,7 @@ def test_epoch_loss_is_the_mean_over_bags() -> None:
 def test_loop_lowers_the_loss(optimizer: str, bags: Bags) -> None:
     with loop.seeded(0):
         network = BagMaxNetwork(4, 16)
-    losses = loop.fit(network, *flat(bags), epochs=15, lr=1e-2, optimizer=optimizer)
+    losses, _ = loop.fit(network, *flat(bags), epochs=15, lr=1e-2, optimizer=optimizer)
     assert losses[-1] < 0.7 * losses[0]
 
 

@@ -5,19 +5,24 @@ from __future__ import annotations
 import math
 import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from milfast import _core
 from milfast.seeding import seed_value
+from milfast.training import notebook
+from milfast.training.checkpoint import Checkpoint
+from milfast.training.flat import flattened
 from milfast.training.ragged import gather_bags
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    import os
+    from collections.abc import Callable, Collection, Iterator
 
-__all__ = ["fit", "scores", "seeded"]
+__all__ = ["History", "fit", "scores", "seeded"]
 
 _TURN = threading.RLock()
 
@@ -25,6 +30,21 @@ OPTIMIZERS: dict[str, type[torch.optim.AdamW | torch.optim.Adam]] = {
     "adamw": torch.optim.AdamW,
     "adam": torch.optim.Adam,
 }
+
+
+class History(NamedTuple):
+    """What happened in each epoch, dropout on.
+
+    Attributes
+    ----------
+    loss : list of float
+        Mean training loss over the bags.
+    auc : list of float
+        AUC of the logits that the bags had when it was their turn; NaN where they are of one class.
+    """
+
+    loss: list[float]
+    auc: list[float]
 
 
 def fit(
@@ -39,10 +59,16 @@ def fit(
     weight_decay: float = 1e-2,
     optimizer: str = "adamw",
     clip_value: float | None = 5.0,
+    clip_norm: float | None = None,
+    patience: int | None = None,
+    tol: float = 1e-4,
     seed: int = 0,
+    deterministic: bool = False,
+    checkpoint: str | os.PathLike[str] | None = None,
+    faults: Collection[str] = (),
     callback: Callable[[int, int, float], object] | None = None,
-) -> list[float]:
-    """Train a bag classifier in place on binary cross-entropy with logits.
+) -> History:
+    """Train a bag classifier in place, by default on binary cross-entropy with logits.
 
     Bags are shuffled anew every epoch and the last, short batch is kept. `seed` decides shuffling and whatever the
     module draws while it trains (dropout); torch's global generators are left as they were found, and the same seed
@@ -52,14 +78,15 @@ def fit(
     ----------
     module : torch.nn.Module
         ``module(instances, offsets)`` returns bag logits of shape (n_bags,). It trains on the device its parameters
-        live on and is left in evaluation mode.
+        live on and is left in evaluation mode. A module with a method ``training_loss(instances, offsets, labels)``
+        decides itself what is minimised: the method returns the loss and the bag logits.
     instances : Tensor of floats, shape (n_instances, n_features)
         Moved to the module's device as a whole, once.
     offsets : Tensor of int64, shape (n_bags + 1,)
     labels : Tensor, shape (n_bags,)
         In {0, 1}.
     epochs, batch_size : int
-        Passes over the bags; bags per step.
+        Passes over the bags at most; bags per step.
     lr, weight_decay : float
         Passed to the optimiser.
     optimizer : {"adamw", "adam"}
@@ -67,20 +94,34 @@ def fit(
     clip_value : float or None
         Before each step, NaN gradient entries become 0 and all entries are clamped to [-clip_value, clip_value]. None
         leaves gradients alone.
+    clip_norm : float or None
+        After that, the gradient of all parameters together is scaled down to this Euclidean norm.
+    patience : int or None
+        Stop when the best training AUC so far was reached, to within `tol`, this many epochs ago. None never stops
+        before `epochs`.
+    tol : float
+        What the training AUC must gain to count as better.
     seed : int
         Not negative.
+    deterministic : bool
+        Whether torch is told to use algorithms only that give the same bits again; it makes a difference on a GPU.
+    checkpoint : path, optional
+        File that is written after each epoch. When it exists, training goes on from it, to the same bits as if it had
+        never stopped; `epochs` and `patience` may then be others.
+    faults : collection of str
+        See `milfast.training.notebook`.
     callback : callable, optional
         ``callback(epoch, n_epochs, loss)`` after each epoch, counted from 1.
 
     Returns
     -------
-    list of float
-        Mean training loss over the bags in each epoch, dropout on.
+    History
 
     Raises
     ------
     ValueError
-        When `optimizer` is unknown or the shapes of `offsets`, `labels` and `instances` disagree.
+        When `optimizer` is unknown, the shapes of `offsets`, `labels` and `instances` disagree, or `checkpoint` is of
+        another training.
     FloatingPointError
         When the loss is not finite. It is looked at once an epoch: looking more often would make a GPU wait.
 
@@ -95,7 +136,7 @@ def fit(
     >>> from milfast.models.deep.instance_mi_net import InstanceMaxNetwork
     >>> network = InstanceMaxNetwork(n_features=1, hidden=4)
     >>> instances, offsets = torch.tensor([[0.0], [1.0], [2.0]]), torch.tensor([0, 1, 3])
-    >>> len(fit(network, instances, offsets, torch.tensor([0, 1]), epochs=3))
+    >>> len(fit(network, instances, offsets, torch.tensor([0, 1]), epochs=3).loss)
     3
     """
     if optimizer not in OPTIMIZERS:
@@ -105,42 +146,147 @@ def fit(
         raise ValueError(f"labels must have shape ({n_bags},), one for each bag of offsets; got {tuple(labels.shape)}")
     if int(offsets[-1]) != len(instances):
         raise ValueError(f"offsets must end with {len(instances)}, the number of instances; got {int(offsets[-1])}")
+    faults = notebook.checked(tuple(faults))
     device = _device_of(module)
+    file = None
+    if checkpoint is not None:
+        settings = {"batch_size": batch_size, "lr": lr, "weight_decay": weight_decay, "optimizer": optimizer}
+        settings |= {"clip_value": clip_value, "clip_norm": clip_norm, "faults": sorted(faults)}
+        bags = {"instances": instances, "offsets": offsets, "labels": labels}
+        file = Checkpoint(checkpoint, {"network": repr(module), "settings": settings, "seed": seed} | bags)
+
+    offsets, labels = offsets.cpu(), labels.cpu()
+    if "biased-split" in faults:
+        instances, offsets, labels = _only(notebook.split(labels), instances, offsets, labels)
+        n_bags = len(labels)
     instances = instances.to(device)
-    labels = labels.to(device, instances.dtype)
-    offsets = offsets.cpu()
-    parameters = [p for p in module.parameters() if p.requires_grad]
-    stepper = OPTIMIZERS[optimizer](
-        parameters, lr=lr, weight_decay=weight_decay, fused=True if device.type in ("cpu", "cuda") else None
-    )
-    curve: list[float] = []
-    for epoch in range(1, epochs + 1):
-        module.train()
-        losses: list[Tensor] = []
-        batches: list[int] = []
-        # Each epoch has its own seed, so that the callback runs outside and may draw random numbers or train as well.
-        with seeded(seed_value(seed, epoch), device):
-            for chosen in torch.split(torch.randperm(n_bags), batch_size):
-                logits = module(*gather_bags(instances, offsets, chosen))
-                loss = functional.binary_cross_entropy_with_logits(logits, labels[chosen.to(device)])
-                stepper.zero_grad(set_to_none=True)
-                torch.autograd.backward(loss)
-                if clip_value is not None:
-                    clamp_gradients(parameters, clip_value)
-                stepper.step()
-                losses.append(loss.detach())
-                batches.append(len(chosen))
-        mean = float(torch.stack(losses).cpu().double() @ torch.tensor(batches, dtype=torch.float64)) / n_bags
-        if not math.isfinite(mean):
-            raise FloatingPointError(
-                f"the training loss became {mean} in epoch {epoch} of {epochs}: "
-                f"standardise the features or lower lr (it is {lr})"
-            )
-        curve.append(mean)
-        if callback is not None:
-            callback(epoch, epochs, mean)
+    targets = labels.to(device, instances.dtype)
+    fixed = notebook.sorted_batches(offsets.diff(), batch_size) if "sorted-batches" in faults else None
+
+    own_loss: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]] | None = getattr(module, "training_loss", None)
+
+    def batches() -> Collection[Tensor]:
+        if fixed is None:
+            return torch.split(torch.randperm(n_bags), batch_size)
+        return [fixed[int(number)] for number in torch.randperm(len(fixed))]
+
+    def loss_of(chosen: Tensor) -> tuple[Tensor, Tensor]:
+        rows, cuts = gather_bags(instances, offsets, chosen)
+        if "unmasked-padding" in faults:
+            rows, cuts = notebook.pad_with_zeros(rows, cuts)
+        wanted = targets[chosen.to(device)]
+        if own_loss is not None:
+            loss, logits = own_loss(rows, cuts, wanted)
+            return loss, logits
+        logits = module(rows, cuts)
+        return functional.binary_cross_entropy_with_logits(logits, wanted), logits
+
+    history = History([], [])
+    with flattened(module) as parameter, _deterministic(deterministic):
+        stepper = OPTIMIZERS[optimizer](
+            [parameter], lr=lr, weight_decay=weight_decay, fused=True if device.type in ("cpu", "cuda") else None
+        )
+        if file is not None and (state := file.read()) is not None:
+            _restore(state, parameter, module, stepper, history, epochs)
+        for epoch in range(len(history.loss) + 1, epochs + 1):
+            if _settled(history.auc, patience, tol):
+                break
+            module.train()
+            losses: list[Tensor] = []
+            logits: list[Tensor] = []
+            order: list[Tensor] = []
+            # Each epoch has its own seed: the callback runs outside and may draw random numbers or train as well, and
+            # a training that goes on from a checkpoint needs no state of a generator.
+            with seeded(seed_value(seed, epoch), device):
+                for chosen in batches():
+                    loss, made = loss_of(chosen)
+                    gradient = parameter.grad
+                    assert gradient is not None
+                    gradient.zero_()
+                    torch.autograd.backward(loss)
+                    if clip_value is not None:
+                        clamp_gradients([parameter], clip_value)
+                    if clip_norm is not None:
+                        nn.utils.clip_grad_norm_([parameter], clip_norm)
+                    stepper.step()
+                    losses.append(loss.detach())
+                    logits.append(made.detach())
+                    order.append(chosen)
+            sizes = torch.tensor([len(chosen) for chosen in order], dtype=torch.float64)
+            mean = float(torch.stack(losses).cpu().double() @ sizes) / n_bags
+            if not math.isfinite(mean):
+                raise FloatingPointError(
+                    f"the training loss became {mean} in epoch {epoch} of {epochs}: "
+                    f"standardise the features or lower lr (it is {lr})"
+                )
+            history.loss.append(mean)
+            history.auc.append(_auc(torch.cat(logits).cpu(), labels[torch.cat(order)]))
+            if file is not None:
+                file.write(_state(parameter, module, stepper, history))
+            if callback is not None:
+                callback(epoch, epochs, mean)
     module.eval()
-    return curve
+    return history
+
+
+def _only(chosen: Tensor, instances: Tensor, offsets: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    rows, cuts = gather_bags(instances, offsets, chosen)
+    return rows, cuts.cpu(), labels[chosen]
+
+
+def _auc(logits: Tensor, labels: Tensor) -> float:
+    values = logits.double().numpy()
+    if not math.isfinite(values.sum()) or bool((labels == labels[0]).all()):
+        return math.nan
+    return _core.auc(values, labels.numpy())
+
+
+def _settled(aucs: list[float], patience: int | None, tol: float) -> bool:
+    """Whether the last `patience` epochs were no better than those before."""
+    if patience is None or len(aucs) <= patience:
+        return False
+    return max(aucs[-patience:]) <= max(aucs[:-patience]) + tol
+
+
+def _state(parameter: nn.Parameter, module: nn.Module, stepper: Any, history: History) -> dict[str, Any]:
+    buffers = {name: buffer.detach().cpu() for name, buffer in module.named_buffers()}
+    return {
+        "parameter": parameter.detach().cpu(),
+        "buffers": buffers,
+        "optimizer": stepper.state_dict(),
+        "loss": history.loss,
+        "auc": history.auc,
+    }
+
+
+def _restore(
+    state: dict[str, Any], parameter: nn.Parameter, module: nn.Module, stepper: Any, history: History, epochs: int
+) -> None:
+    if len(state["loss"]) > epochs:
+        raise ValueError(
+            f"checkpoint is {len(state['loss'])} epochs old, more than epochs={epochs}: name another file to train anew"
+        )
+    with torch.no_grad():
+        parameter.copy_(state["parameter"])
+        for name, buffer in module.named_buffers():
+            buffer.copy_(state["buffers"][name])
+    stepper.load_state_dict(state["optimizer"])
+    history.loss.extend(state["loss"])
+    history.auc.extend(state["auc"])
+
+
+@contextmanager
+def _deterministic(wanted: bool) -> Iterator[None]:
+    if not wanted:
+        yield
+        return
+    with _TURN:
+        before = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+        torch.use_deterministic_algorithms(True)
+        try:
+            yield
+        finally:
+            torch.use_deterministic_algorithms(before[0], warn_only=before[1])
 
 
 def clamp_gradients(parameters: list[nn.Parameter], limit: float) -> None:
@@ -171,7 +317,14 @@ def clamp_gradients(parameters: list[nn.Parameter], limit: float) -> None:
             parameter.grad.nan_to_num_(nan=0.0, posinf=limit, neginf=-limit).clamp_(-limit, limit)
 
 
-def scores(module: nn.Module, instances: Tensor, offsets: Tensor, *, batch_instances: int = 65536) -> Tensor:
+def scores(
+    module: nn.Module,
+    instances: Tensor,
+    offsets: Tensor,
+    *,
+    batch_instances: int = 65536,
+    faulty_batch: int | None = None,
+) -> Tensor:
     """Bag logits in evaluation mode, without gradients.
 
     Parameters
@@ -183,6 +336,8 @@ def scores(module: nn.Module, instances: Tensor, offsets: Tensor, *, batch_insta
     offsets : Tensor of int64, shape (n_bags + 1,)
     batch_instances : int
         Instances per block. Blocks hold whole bags, so a larger bag is a block of its own.
+    faulty_batch : int, optional
+        Bags of a batch in which the fault "unmasked-padding" is repeated; see `milfast.training.notebook`.
 
     Returns
     -------
@@ -201,6 +356,8 @@ def scores(module: nn.Module, instances: Tensor, offsets: Tensor, *, batch_insta
     offsets = offsets.cpu()
     parts = []
     with evaluating(module):
+        if faulty_batch is not None:
+            return notebook.scores(module, instances, offsets, faulty_batch)
         for first, last in _blocks(offsets, batch_instances):
             cuts = offsets[first : last + 1]
             rows = instances[int(cuts[0]) : int(cuts[-1])]

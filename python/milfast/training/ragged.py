@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
 import torch
 from torch import Tensor
 
-__all__ = ["gather_bags", "segment_index", "segment_max"]
+__all__ = [
+    "Padding",
+    "gather_bags",
+    "segment_argmax",
+    "segment_index",
+    "segment_max",
+    "segment_mean",
+    "segment_softmax",
+    "segment_sum",
+]
 
 
 def segment_index(offsets: Tensor, *, n_instances: int | None = None) -> Tensor:
@@ -71,13 +84,222 @@ def segment_max(values: Tensor, offsets: Tensor) -> Tensor:
     >>> segment_max(torch.tensor([5.0, 1.0, 2.0]), torch.tensor([0, 1, 3]))
     tensor([5., 2.])
     """
-    if values.ndim not in (1, 2):
-        raise ValueError(f"values must have shape (n_instances,) or (n_instances, k); got {tuple(values.shape)}")
-    bag = segment_index(offsets, n_instances=len(values))
-    if values.ndim == 2:
-        bag = bag[:, None].expand_as(values)
+    _check(values)
+    bag = _spread(segment_index(offsets, n_instances=len(values)), values)
     lowest = values.new_full((len(offsets) - 1, *values.shape[1:]), -torch.inf)
     return lowest.scatter_reduce(0, bag, values, "amax")
+
+
+def segment_argmax(values: Tensor, offsets: Tensor) -> Tensor:
+    """Row of the largest value of each bag: its witness.
+
+    Parameters
+    ----------
+    values : Tensor of floats, shape (n_instances,) or (n_instances, k)
+    offsets : Tensor of int64, shape (n_bags + 1,)
+        On the device of `values`; no bag is empty.
+
+    Returns
+    -------
+    Tensor of int64, shape (n_bags,) or (n_bags, k)
+        The first of rows that tie; the first NaN where there is one.
+
+    Raises
+    ------
+    ValueError
+        When `values` has another number of dimensions.
+
+    Examples
+    --------
+    >>> import torch
+    >>> segment_argmax(torch.tensor([5.0, 2.0, 2.0]), torch.tensor([0, 1, 3]))
+    tensor([0, 1])
+    """
+    _check(values)
+    bag = segment_index(offsets, n_instances=len(values))
+    largest = segment_max(values.detach(), offsets)[bag]
+    row = torch.arange(len(values), device=values.device)
+    row = _spread(row, values).masked_fill(~((values == largest) | values.isnan()), len(values))
+    last = row.new_full((len(offsets) - 1, *values.shape[1:]), len(values))
+    return last.scatter_reduce(0, _spread(bag, values), row, "amin")
+
+
+def segment_sum(values: Tensor, offsets: Tensor) -> Tensor:
+    """Sum of each bag, per column.
+
+    Parameters
+    ----------
+    values : Tensor of floats, shape (n_instances,) or (n_instances, k)
+    offsets : Tensor of int64, shape (n_bags + 1,)
+        On the device of `values`.
+
+    Returns
+    -------
+    Tensor, shape (n_bags,) or (n_bags, k)
+        0 for a bag without instances.
+
+    Raises
+    ------
+    ValueError
+        When `values` has another number of dimensions.
+
+    Notes
+    -----
+    Instances are added in the order they have in the bag, so the sum of a bag does not depend on other bags. On a GPU
+    the order may vary from run to run unless torch is told to be deterministic.
+
+    Examples
+    --------
+    >>> import torch
+    >>> segment_sum(torch.tensor([5.0, 1.0, 2.0]), torch.tensor([0, 1, 3]))
+    tensor([5., 3.])
+    """
+    _check(values)
+    bag = segment_index(offsets, n_instances=len(values))
+    return values.new_zeros((len(offsets) - 1, *values.shape[1:])).index_add(0, bag, values)
+
+
+def segment_mean(values: Tensor, offsets: Tensor) -> Tensor:
+    """Mean of each bag, per column.
+
+    Parameters
+    ----------
+    values : Tensor of floats, shape (n_instances,) or (n_instances, k)
+    offsets : Tensor of int64, shape (n_bags + 1,)
+        On the device of `values`.
+
+    Returns
+    -------
+    Tensor, shape (n_bags,) or (n_bags, k)
+        NaN for a bag without instances.
+
+    Raises
+    ------
+    ValueError
+        When `values` has another number of dimensions.
+
+    Examples
+    --------
+    >>> import torch
+    >>> segment_mean(torch.tensor([5.0, 1.0, 2.0]), torch.tensor([0, 1, 3]))
+    tensor([5.0000, 1.5000])
+    """
+    sizes = offsets.diff().to(values.dtype)
+    return segment_sum(values, offsets) / (sizes if values.ndim == 1 else sizes[:, None])
+
+
+def segment_softmax(values: Tensor, offsets: Tensor) -> Tensor:
+    """Softmax within each bag, per column.
+
+    Parameters
+    ----------
+    values : Tensor of floats, shape (n_instances,) or (n_instances, k)
+    offsets : Tensor of int64, shape (n_bags + 1,)
+        On the device of `values`.
+
+    Returns
+    -------
+    Tensor, shape of `values`
+        Not negative; the values of a bag add up to 1. Differences between values may be as large as floats allow.
+
+    Raises
+    ------
+    ValueError
+        When `values` has another number of dimensions.
+
+    Examples
+    --------
+    >>> import torch
+    >>> segment_softmax(torch.tensor([5.0, 0.0, 1000.0]), torch.tensor([0, 1, 3]))
+    tensor([1., 0., 1.])
+    """
+    _check(values)
+    bag = segment_index(offsets, n_instances=len(values))
+    # A softmax is the same whatever is subtracted, so no gradient need flow through the maximum.
+    powers = (values - segment_max(values.detach(), offsets).index_select(0, bag)).exp()
+    return powers / segment_sum(powers, offsets).index_select(0, bag)
+
+
+@dataclass(frozen=True)
+class Padding:
+    """The way between flat bags and bags padded to the longest: for what compares instances of a bag with each other.
+
+    Layers that look at one instance at a time are cheaper on flat bags. Padded rows are zeros, `mask` tells them apart.
+
+    Attributes
+    ----------
+    rows : Tensor of int64, shape (n_instances,)
+        Place of each instance among the ``n_bags * longest`` padded rows.
+    n_bags, longest : int
+
+    Examples
+    --------
+    >>> import torch
+    >>> padding = Padding.of(torch.tensor([0, 1, 3]))
+    >>> padding.mask
+    tensor([[ True, False],
+            [ True,  True]])
+    >>> padding.pad(torch.tensor([[5.0], [1.0], [2.0]]))[:, :, 0]
+    tensor([[5., 0.],
+            [1., 2.]])
+    """
+
+    rows: Tensor
+    n_bags: int
+    longest: int
+
+    @classmethod
+    def of(cls, offsets: Tensor) -> Self:
+        """Padding of the bags between `offsets`.
+
+        Parameters
+        ----------
+        offsets : Tensor of int64, shape (n_bags + 1,)
+
+        Returns
+        -------
+        Padding
+            Its tensors are on the device of `offsets`.
+        """
+        sizes = offsets.diff()
+        longest = int(sizes.max()) if len(sizes) else 0
+        starts = torch.arange(len(sizes), device=offsets.device) * longest - offsets[:-1]
+        rows = torch.arange(int(offsets[-1]), device=offsets.device) + torch.repeat_interleave(starts, sizes)
+        return cls(rows, len(sizes), longest)
+
+    @cached_property
+    def mask(self) -> Tensor:
+        """Where there is an instance: bool, shape (n_bags, longest)."""
+        mask = torch.zeros(self.n_bags * self.longest, dtype=torch.bool, device=self.rows.device)
+        mask[self.rows] = True
+        return mask.view(self.n_bags, self.longest)
+
+    def pad(self, values: Tensor) -> Tensor:
+        """Put flat values into padded bags.
+
+        Parameters
+        ----------
+        values : Tensor, shape (n_instances, k)
+
+        Returns
+        -------
+        Tensor, shape (n_bags, longest, k)
+        """
+        padded = values.new_zeros((self.n_bags * self.longest, values.shape[1])).index_copy(0, self.rows, values)
+        return padded.view(self.n_bags, self.longest, -1)
+
+    def flat(self, values: Tensor) -> Tensor:
+        """Take the values of instances out of padded bags.
+
+        Parameters
+        ----------
+        values : Tensor, shape (n_bags, longest, k)
+
+        Returns
+        -------
+        Tensor, shape (n_instances, k)
+        """
+        return values.reshape(self.n_bags * self.longest, -1).index_select(0, self.rows)
 
 
 def gather_bags(instances: Tensor, offsets: Tensor, chosen: Tensor) -> tuple[Tensor, Tensor]:
@@ -118,3 +340,13 @@ def gather_bags(instances: Tensor, offsets: Tensor, chosen: Tensor) -> tuple[Ten
         first - cuts[:-1], sizes, output_size=n_rows
     )
     return instances.index_select(0, rows.to(instances.device)), cuts.to(instances.device)
+
+
+def _check(values: Tensor) -> None:
+    if values.ndim not in (1, 2):
+        raise ValueError(f"values must have shape (n_instances,) or (n_instances, k); got {tuple(values.shape)}")
+
+
+def _spread(numbers: Tensor, values: Tensor) -> Tensor:
+    """Numbers of rows, repeated for each column of `values`."""
+    return numbers if values.ndim == 1 else numbers[:, None].expand_as(values)

@@ -12,7 +12,7 @@ from typing import ClassVar
 from torch import Tensor, nn
 
 from milfast.models.deep.base import DeepMIL
-from milfast.models.deep.layers import perceptron
+from milfast.models.deep.layers import Perceptron
 from milfast.training.ragged import segment_max
 
 __all__ = ["BagMINet"]
@@ -42,7 +42,7 @@ class BagMaxNetwork(nn.Module):
 
     def __init__(self, n_features: int, hidden: int = 128, dropout: float = 0.5) -> None:
         super().__init__()
-        self.embed = perceptron(n_features, hidden, dropout)
+        self.embed = Perceptron(n_features, hidden, dropout)
         self.head = nn.Linear(hidden, 1)
 
     def forward(self, instances: Tensor, offsets: Tensor) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import math
 from abc import ABC, abstractmethod
 from numbers import Integral, Real
@@ -17,10 +18,11 @@ from torch import nn
 
 from milfast.bags import Bags
 from milfast.seeding import seed_value
-from milfast.training import loop
+from milfast.training import loop, notebook
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    import os
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -45,9 +47,20 @@ class DeepMIL(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no 
     epochs, batch_size : int
         Passes over the training bags; bags per step.
     lr, weight_decay : float
-        Of AdamW.
+        Of the optimiser.
+    optimizer : {"adamw", "adam"}
+        Raff & Holt's text says Adam, their code AdamW.
+    clip_value : float or None
+        Entries of the gradient are clamped to [-clip_value, clip_value] before each step, NaN to 0. None leaves them.
+    clip_norm : float or None
+        The gradient of all parameters together is scaled down to this Euclidean norm.
     dropout : float
         Probability of dropping a hidden unit while training, in [0, 1).
+    patience : int or None
+        Stop when the AUC on the training bags has not become better for this many epochs. None never stops before
+        `epochs`.
+    tol : float
+        What the AUC must gain to count as better.
     standardize : bool
         Give each feature mean 0 and standard deviation 1 over all training instances. A constant feature becomes 0.
     device : str or torch.device
@@ -55,6 +68,14 @@ class DeepMIL(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no 
     random_state : int, numpy.random.Generator, numpy.random.SeedSequence or None
         Decides initialisation, shuffling and dropout. The same integer gives the same bits on one machine's CPU.
         torch's global generators are left as they were found.
+    deterministic : bool
+        Whether torch is told to use algorithms only that give the same bits again; it makes a difference on a GPU.
+    checkpoint : path, optional
+        File that is written after each epoch of `fit`, and from which a `fit` with the same settings and bags goes on.
+        Needs an integer `random_state`.
+    faults : str or sequence of str
+        Faults of the training code behind the published tables, to be repeated: "biased-split", "sorted-batches",
+        "unmasked-padding"; see `milfast.training.notebook`.
     callback : callable, optional
         ``callback(epoch, n_epochs, loss)`` after each epoch, counted from 1.
 
@@ -68,8 +89,8 @@ class DeepMIL(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no 
         ``[0, 1]``.
     n_features_in_ : int
         Number of features of the training instances.
-    loss_curve_ : list of float
-        Mean training loss of each epoch.
+    loss_curve_, auc_curve_ : list of float
+        Mean training loss of each epoch; AUC of the training bags as they came by, dropout on.
 
     References
     ----------
@@ -101,10 +122,18 @@ class DeepMIL(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no 
         batch_size: int = 32,
         lr: float = 1e-3,
         weight_decay: float = 1e-2,
+        optimizer: str = "adamw",
+        clip_value: float | None = 5.0,
+        clip_norm: float | None = None,
         dropout: float = 0.5,
+        patience: int | None = None,
+        tol: float = 1e-4,
         standardize: bool = True,
         device: str | torch.device = "cpu",
         random_state: RandomState = None,
+        deterministic: bool = False,
+        checkpoint: str | os.PathLike[str] | None = None,
+        faults: str | Sequence[str] = (),
         callback: Callable[[int, int, float], object] | None = None,
     ) -> None:
         self.hidden = hidden
@@ -112,11 +141,36 @@ class DeepMIL(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no 
         self.batch_size = batch_size
         self.lr = lr
         self.weight_decay = weight_decay
+        self.optimizer = optimizer
+        self.clip_value = clip_value
+        self.clip_norm = clip_norm
         self.dropout = dropout
+        self.patience = patience
+        self.tol = tol
         self.standardize = standardize
         self.device = device
         self.random_state = random_state
+        self.deterministic = deterministic
+        self.checkpoint = checkpoint
+        self.faults = faults
         self.callback = callback
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Give a model that adds parameters, and passes the others on as ``**settings``, one list of all of them."""
+        super().__init_subclass__(**kwargs)
+        if "__init__" not in vars(cls):
+            return
+        parameters: dict[str, inspect.Parameter] = {}
+        for kind in reversed(cls.__mro__):
+            if issubclass(kind, DeepMIL) and "__init__" in vars(kind):
+                parameters |= inspect.signature(vars(kind)["__init__"]).parameters
+        # scikit-learn reads parameters and their defaults from the signature
+        named = [p for p in parameters.values() if p.kind is not p.VAR_KEYWORD]
+        cls.__init__.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined]
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        return sorted(inspect.signature(cls).parameters)
 
     @abstractmethod
     def build(self, n_features: int) -> nn.Module:
@@ -180,7 +234,7 @@ class DeepMIL(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no 
         with loop.seeded(seed_value(seed, 0)):
             module = self.build(bags.n_features)
         module.to(device)
-        curve = loop.fit(
+        history = loop.fit(
             module,
             torch.from_numpy(instances),
             torch.tensor(bags.offsets),
@@ -189,14 +243,22 @@ class DeepMIL(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no 
             batch_size=int(self.batch_size),
             lr=float(self.lr),
             weight_decay=float(self.weight_decay),
+            optimizer=self.optimizer,
+            clip_value=self.clip_value,
+            clip_norm=self.clip_norm,
+            patience=self.patience,
+            tol=float(self.tol),
             seed=seed_value(seed, 1),
+            deterministic=bool(self.deterministic),
+            checkpoint=self.checkpoint,
+            faults=notebook.checked(self.faults),
             callback=self.callback,
         )
         self.module_ = module
         self.mean_, self.scale_ = mean, scale
         self.classes_ = np.array([0, 1])
         self.n_features_in_ = bags.n_features
-        self.loss_curve_ = curve
+        self.loss_curve_, self.auc_curve_ = history
         return self
 
     def decision_function(self, bags: Bags) -> NDArray[np.float64]:
@@ -219,7 +281,9 @@ class DeepMIL(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no 
             When `bags` or `device` cannot be used.
         """
         instances = self._prepare(bags)
-        logits = loop.scores(self.module_, instances, torch.tensor(bags.offsets), batch_instances=BLOCK)
+        faulty = int(self.batch_size) if "unmasked-padding" in notebook.checked(self.faults) else None
+        offsets = torch.tensor(bags.offsets)
+        logits = loop.scores(self.module_, instances, offsets, batch_instances=BLOCK, faulty_batch=faulty)
         return logits.double().numpy()
 
     def predict_proba(self, bags: Bags) -> NDArray[np.float64]:
@@ -300,23 +364,26 @@ class DeepMIL(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no 
 
     def _check_parameters(self) -> None:
         for name in ("hidden", "epochs", "batch_size"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, Integral):
-                raise TypeError(f"{name} must be an integer; got {value!r}")
-            if value < 1:
-                raise ValueError(f"{name} must be at least 1; got {value!r}")
-        for name in ("lr", "weight_decay", "dropout"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, Real):
-                raise TypeError(f"{name} must be a number; got {value!r}")
-        if not (self.lr > 0 and math.isfinite(self.lr)):
-            raise ValueError(f"lr must be above 0 and finite; got {self.lr!r}")
-        if not (self.weight_decay >= 0 and math.isfinite(self.weight_decay)):
-            raise ValueError(f"weight_decay must be at least 0 and finite; got {self.weight_decay!r}")
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout must be in [0, 1); got {self.dropout!r}")
-        if not isinstance(self.standardize, (bool, np.bool_)):
-            raise TypeError(f"standardize must be True or False; got {self.standardize!r}")
+            whole_number(name, getattr(self, name))
+        if self.patience is not None:
+            whole_number("patience", self.patience)
+        positive_number("lr", self.lr)
+        for name in ("weight_decay", "tol"):
+            positive_number(name, getattr(self, name), or_zero=True)
+        for name in ("clip_value", "clip_norm"):
+            if getattr(self, name) is not None:
+                positive_number(name, getattr(self, name))
+        share("dropout", self.dropout)
+        if self.optimizer not in loop.OPTIMIZERS:
+            raise ValueError(f"optimizer must be one of {', '.join(loop.OPTIMIZERS)}; got {self.optimizer!r}")
+        for name in ("standardize", "deterministic"):
+            if not isinstance(getattr(self, name), (bool, np.bool_)):
+                raise TypeError(f"{name} must be True or False; got {getattr(self, name)!r}")
+        notebook.checked(self.faults)
+        if self.checkpoint is not None and (
+            isinstance(self.random_state, bool) or not isinstance(self.random_state, Integral)
+        ):
+            raise ValueError("checkpoint needs an integer random_state: with another seed a fit cannot go on")
         if self.callback is not None and not callable(self.callback):
             raise TypeError(f"callback must be callable as callback(epoch, n_epochs, loss); got {self.callback!r}")
 
@@ -326,6 +393,63 @@ class DeepMIL(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no 
         if "module_" in state:
             state["module_"] = copy.deepcopy(self.module_).cpu()
         return state
+
+
+def whole_number(name: str, value: object) -> None:
+    """Refuse a parameter that is no integer of at least 1.
+
+    Parameters
+    ----------
+    name : str
+    value : object
+
+    Raises
+    ------
+    TypeError, ValueError
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be an integer; got {value!r}")
+    if int(value) < 1:
+        raise ValueError(f"{name} must be at least 1; got {value!r}")
+
+
+def positive_number(name: str, value: object, *, or_zero: bool = False) -> None:
+    """Refuse a parameter that is no finite number above 0.
+
+    Parameters
+    ----------
+    name : str
+    value : object
+    or_zero : bool
+        Whether 0 is good too.
+
+    Raises
+    ------
+    TypeError, ValueError
+    """
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number; got {value!r}")
+    number = float(value)
+    if not ((number > 0 or (or_zero and number == 0)) and math.isfinite(number)):
+        raise ValueError(f"{name} must be {'at least' if or_zero else 'above'} 0 and finite; got {value!r}")
+
+
+def share(name: str, value: object) -> None:
+    """Refuse a parameter that is no number in [0, 1).
+
+    Parameters
+    ----------
+    name : str
+    value : object
+
+    Raises
+    ------
+    TypeError, ValueError
+    """
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number; got {value!r}")
+    if not 0 <= float(value) < 1:
+        raise ValueError(f"{name} must be in [0, 1); got {value!r}")
 
 
 def _check_bags(bags: Bags) -> None:

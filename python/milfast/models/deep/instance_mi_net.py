@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import torch
 from torch import Tensor, nn
 
 from milfast.models.deep.base import DeepMIL
-from milfast.models.deep.layers import perceptron
+from milfast.models.deep.layers import Perceptron, witnesses
 from milfast.training.ragged import segment_max
 
 __all__ = ["InstanceMINet"]
@@ -41,21 +42,23 @@ class InstanceMaxNetwork(nn.Module):
 
     def __init__(self, n_features: int, hidden: int = 128, dropout: float = 0.5) -> None:
         super().__init__()
-        self.embed = perceptron(n_features, hidden, dropout)
+        self.embed = Perceptron(n_features, hidden, dropout)
         self.head = nn.Linear(hidden, 1)
 
-    def instance_logits(self, instances: Tensor) -> Tensor:
+    def instance_logits(self, instances: Tensor, factors: list[Tensor | None] | None = None) -> Tensor:
         """Logit of each instance.
 
         Parameters
         ----------
         instances : Tensor, shape (n_instances, n_features)
+        factors : list, optional
+            What dropout draws; see `milfast.models.deep.layers.Perceptron`.
 
         Returns
         -------
         Tensor, shape (n_instances,)
         """
-        logits: Tensor = self.head(self.embed(instances))
+        logits: Tensor = self.head(self.embed(instances, factors))
         return logits.squeeze(1)
 
     def forward(self, instances: Tensor, offsets: Tensor) -> Tensor:
@@ -70,7 +73,10 @@ class InstanceMaxNetwork(nn.Module):
         -------
         Tensor, shape (n_bags,)
         """
-        return segment_max(self.instance_logits(instances), offsets)
+        if not torch.is_grad_enabled():
+            return segment_max(self.instance_logits(instances), offsets)
+        rows, factors = witnesses(self.instance_logits, instances, offsets)
+        return self.instance_logits(instances.index_select(0, rows), factors)
 
 
 class InstanceMINet(DeepMIL):
