@@ -180,7 +180,7 @@ def test_gnn_mil(sizes: list[int], seed: int) -> None:
     for a, b in pairwise(cuts.tolist()):
         values = x[a:b]
         for place, layer in enumerate(network.layers):
-            values = whole[a:b, a:b] @ values @ layer.weight.T + layer.bias
+            values = whole[a:b, a:b] @ values @ layer.linear.weight.T + layer.linear.bias
             if place < 2:
                 values = values.relu()
         expected.append(network.head(values.mean(dim=0))[0])

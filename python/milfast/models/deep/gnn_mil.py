@@ -62,13 +62,17 @@ def nearest(instances: Tensor, offsets: Tensor, neighbours: int) -> tuple[Tensor
     return torch.cat(sources), torch.cat(targets)
 
 
-class GraphConvolution(nn.Linear):
+class GraphConvolution(nn.Module):
     """``x_j' = sum_i x_i W / sqrt(d_i d_j) + b`` over the edges i to j and j itself; d counts what comes in.
 
     Parameters
     ----------
     in_features, out_features : int
     """
+
+    def __init__(self, in_features: int, out_features: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(in_features, out_features)
 
     def forward(self, values: Tensor, source: Tensor, target: Tensor, degree: Tensor) -> Tensor:
         """New values of the nodes.
@@ -85,9 +89,9 @@ class GraphConvolution(nn.Linear):
         -------
         Tensor, shape (n, out_features)
         """
-        scaled = functional.linear(values, self.weight) * degree.rsqrt()[:, None]
+        scaled = functional.linear(values, self.linear.weight) * degree.rsqrt()[:, None]
         summed = scaled.index_add(0, target, scaled.index_select(0, source))
-        return summed * degree.rsqrt()[:, None] + self.bias
+        return summed * degree.rsqrt()[:, None] + self.linear.bias
 
 
 class GraphNetwork(nn.Module):
