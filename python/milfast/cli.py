@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import itertools
 import math
 import os
@@ -163,6 +164,14 @@ def _model_arguments(parser: argparse.ArgumentParser) -> None:
         choices=STYLES,
         help="how models of your own take bags, where that is not found out: estimators as milfast's bags or as lists "
         "of arrays, torch modules as (instances, offsets), (x_padded, mask), or a single bag at a time",
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        type=_setting,
+        metavar="NAME=VALUE",
+        help="a parameter of all models, such as epochs=5 or device=cuda; several values are joined by commas",
     )
     parser.add_argument("--seed", type=int, default=0, help="random state; the same seed, the same table (default: 0)")
     parser.add_argument("--jobs", type=int, default=-1, help="processes that share the work (default: one a processor)")
@@ -365,6 +374,7 @@ def _check(options: argparse.Namespace) -> int:
             pad_to=options.pad_to,
             direction=options.direction,
             style=options.style,
+            settings=dict(options.set),
             random_state=options.seed,
             max_runs=options.max_runs if options.until_decided else None,
         )
@@ -409,6 +419,7 @@ def _evaluate(options: argparse.Namespace) -> int:
         "standardize": True,
         "level": options.level,
         "style": options.style,
+        "settings": dict(options.set),
         "random_state": options.seed,
     }
     failed = False
@@ -682,6 +693,22 @@ def _advance_data(advance: Callable[[str], None], data: str, _done: int, _total:
 
 
 # ---------------------------------------------------------------- input
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not (equals and name.isidentifier()):
+        raise argparse.ArgumentTypeError(f"{text!r} must be NAME=VALUE")
+    values = [_plain(part) for part in value.split(",")]
+    return name, values if len(values) > 1 else values[0]
+
+
+def _plain(text: str) -> Any:
+    """A number, True, False or None where the text is one."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
 
 
 def _models(given: Sequence[str]) -> list[Any]:

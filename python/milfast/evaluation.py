@@ -20,7 +20,7 @@ from milfast.uncertainty import Interval, mean_interval, proportion_interval
 from milfast.workers import stream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -215,8 +215,9 @@ def evaluate_all(
     n_jobs: int,
     callback: Callable[[int, int, str], object] | None,
     style: str | None = None,
+    settings: Mapping[str, Any] | None = None,
 ) -> list[EvaluationResult]:
-    """Several models on the same folds; parameters as in `evaluate`.
+    """Several models on the same folds, with `settings` for all of them; other parameters as in `evaluate`.
 
     Returns
     -------
@@ -235,6 +236,7 @@ def evaluate_all(
         level=level,
         style=style,
         random_state=random_state,
+        settings=settings,
     )
     outcomes: dict[int, dict[str, Any]] = {}
     for index, outcome in stream(partial(_numbered, bags=bags), enumerate(jobs), n_jobs=n_jobs):
@@ -260,6 +262,7 @@ def plan(
     level: float,
     random_state: RandomState,
     style: str | None = None,
+    settings: Mapping[str, Any] | None = None,
 ) -> list[Fold]:
     """All fits of a call, after every argument was looked at; parameters as in `evaluate`.
 
@@ -269,6 +272,8 @@ def plan(
         Name of the data set.
     digest : str or None
         SHA-256 of its file.
+    settings : dict, optional
+        Parameters of all models, by name.
 
     Returns
     -------
@@ -280,7 +285,7 @@ def plan(
             raise ValueError(f"{name} must be an integer of at least {least}; got {value!r}")
     if not 0 < level < 1:
         raise ValueError(f"level must lie strictly between 0 and 1; got {level}")
-    subjects = [Subject.of(model, tested=False, style=style) for model in models]
+    subjects = [Subject.of(model, tested=False, style=style, settings=settings) for model in models]
     if bags.labels is None:
         raise ValueError("bags carry no labels: give them with Bags(..., labels=...)")
     smallest = int(np.bincount(bags.labels, minlength=2).min())
@@ -307,9 +312,7 @@ def describe(job: Fold) -> dict[str, Any]:
     -------
     dict
     """
-    named = {} if job.subject.style in (None, "bags") else {"style": job.subject.style}
-    return named | {
-        "model": job.subject.reference,
+    return job.subject.named() | {
         "name": job.subject.name,
         "parameters": job.subject.parameters(),
         "source": job.subject.source,
@@ -346,7 +349,7 @@ def run_specification(specification: dict[str, Any]) -> dict[str, Any]:
     if digest is not None and file_digest(data) != digest:
         raise ValueError(f"{data} has changed since the study was begun: begin a new one")
     names = ("data", "digest", "folds", "repeats", "repeat", "fold", "seed", "standardize", "level")
-    subject = Subject.of(specification["model"], tested=False, style=specification.get("style"))
+    subject = Subject.named_by(specification, tested=False)
     return run_fold(Fold(subject, **{name: specification[name] for name in names}), _cached(data))
 
 

@@ -12,7 +12,7 @@ import random
 import sys
 import warnings
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,7 @@ from milfast.checks.catalogue import CLAIMED
 from milfast.seeding import seed_sequence
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -58,6 +58,8 @@ class Subject:
         "single" for a torch module.
     doubts : str
         What was raised by an estimator for which no style could be found.
+    settings : dict
+        Parameters that were set to other values than the model's own; its name tells them.
     """
 
     name: str
@@ -67,9 +69,17 @@ class Subject:
     reference: str | None = None
     style: str | None = None
     doubts: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, model: Any, *, tested: bool = True, style: str | None = None) -> Subject:
+    def of(
+        cls,
+        model: Any,
+        *,
+        tested: bool = True,
+        style: str | None = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> Subject:
         """Make a subject of whatever the user handed over.
 
         Parameters
@@ -82,6 +92,8 @@ class Subject:
             Whether a registered model is taken with the settings of Raff & Holt (2023) rather than with its defaults.
         style : {"bags", "lists", "flat", "padded", "single"}, optional
             How a model of one's own takes bags; found out otherwise, by `tried`. Registered models have theirs.
+        settings : dict, optional
+            Plain values by name of a parameter, for models with ``set_params``.
 
         Returns
         -------
@@ -99,6 +111,8 @@ class Subject:
         """
         if style is not None and style not in STYLES:
             raise ValueError(f"style must be one of {', '.join(STYLES)}; got {style!r}")
+        if settings:
+            return cls.of(model, tested=tested, style=style)._with(settings)
         if isinstance(model, str) and ":" in model:
             with at(f"while loading {model}"):
                 return replace(cls.of(_imported(model), style=style), reference=model)
@@ -132,6 +146,46 @@ class Subject:
                 f"style {style!r} is a way to call a torch module, and {name} is an estimator: name 'bags' or 'lists'"
             )
         return cls(name, getattr(prototype, "family", None), prototype, _claims(prototype), style=style)
+
+    def _with(self, settings: Mapping[str, Any]) -> Subject:
+        known = self.prototype.get_params() if hasattr(self.prototype, "get_params") else {}
+        for name in settings:
+            if name not in known:
+                listed = f"it has {', '.join(sorted(known))}" if known else "it has no get_params and set_params"
+                raise ValueError(f"{self.name} has no parameter {name!r}: {listed}")
+        from sklearn.base import clone
+
+        told = ", ".join(f"{name}={_told(value)}" for name, value in settings.items())
+        made = clone(self.prototype).set_params(**settings)
+        return replace(self, name=f"{self.name} ({told})", prototype=made, settings=dict(settings))
+
+    def named(self) -> dict[str, Any]:
+        """Plain values that `named_by` makes the same subject from, if it has a reference.
+
+        Returns
+        -------
+        dict
+            Without what is as it would be found.
+        """
+        style = {} if self.style in (None, "bags") else {"style": self.style}
+        return {"model": self.reference} | style | ({"settings": dict(self.settings)} if self.settings else {})
+
+    @classmethod
+    def named_by(cls, values: Mapping[str, Any], *, tested: bool = True) -> Subject:
+        """The subject that `named` described.
+
+        Parameters
+        ----------
+        values : dict
+            What `named` gave, among others.
+        tested : bool
+            As in `of`.
+
+        Returns
+        -------
+        Subject
+        """
+        return cls.of(values["model"], tested=tested, style=values.get("style"), settings=values.get("settings"))
 
     def tried(self, n_features: int) -> Subject:
         """Try the model on a few small bags, before anything is trained that takes long.
@@ -268,6 +322,10 @@ class Subject:
         made = clone(self.prototype)
         seeds = [key for key in made.get_params() if key.rpartition("__")[2] == "random_state"]
         return made.set_params(**dict.fromkeys(seeds, seed)) if seeds else made
+
+
+def _told(value: Any) -> str:
+    return "+".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
 def _claims(model: Any) -> str | None:

@@ -25,7 +25,7 @@ from milfast.seeding import root_seed, seed_sequence, seed_value
 from milfast.workers import stream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -220,10 +220,12 @@ def plan(
     random_state: RandomState,
     max_runs: int | None = None,
     style: str | None = None,
+    settings: Mapping[str, Any] | None = None,
 ) -> list[Job]:
     """All fits of a call, after every argument was looked at; parameters as in `check_model`.
 
-    With `max_runs` the study is a sequential one: there are jobs for as many runs, to be done as far as needed.
+    Those of all models are set by `settings`. With `max_runs` the study is a sequential one: there are jobs for as many
+    runs, to be done as far as needed.
 
     Returns
     -------
@@ -253,7 +255,7 @@ def plan(
         served.append(check)
     if not fits or not recipe:
         raise ValueError("checks and recipe must name at least one check and one recipe")
-    subjects = [Subject.of(model, style=style) for model in models]
+    subjects = [Subject.of(model, style=style, settings=settings) for model in models]
     for width in dict.fromkeys(made.n_features for made, _ in fits.values()):
         subjects = [subject.tried(width) for subject in subjects]
     seed = root_seed(random_state)
