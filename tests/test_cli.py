@@ -162,7 +162,7 @@ def test_set_gives_all_models_a_parameter_and_tells_so(rules: Path, capsys: pyte
     cli.main(["show", "set.db", "--format", "json"])
     rows = rows_of(capsys)
     assert [row["model"] for row in rows] == ["NSK", "NSK (gamma=9)"]
-    assert rows[0]["test_auc"] != rows[1]["test_auc"]
+    assert rows[0]["fresh_auc"] != rows[1]["fresh_auc"]
     cli.main(["show", "set.db", "--printed", "--format", "json"])
     assert [row["printed_test_auc"] for row in rows_of(capsys)] == [0.0, 0.0]
 
