@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch")
 
 from milfast.models.deep.bag_mi_net import BagMaxNetwork, BagMINet  # noqa: E402
 from milfast.models.deep.instance_mi_net import InstanceMaxNetwork, InstanceMINet  # noqa: E402
-from milfast.models.deep.layers import Dropout, Perceptron, witnesses  # noqa: E402
+from milfast.models.deep.layers import Dropout, Perceptron, tanh, witnesses  # noqa: E402
 from milfast.training import checkpoint, flat, loop, notebook, ragged  # noqa: E402
 
 if TYPE_CHECKING:
@@ -125,6 +125,37 @@ def test_padding_there_and_back_in_groups_that_are_not_larger_than_asked(sizes, 
 def test_a_bag_of_ten_thousand_does_not_make_small_bags_large() -> None:
     paddings = ragged.Padding.of(cuts_of([3] * 500 + [10_000]), largest=1 << 20)
     assert sorted((p.n_bags, p.longest) for p in paddings) == [(1, 10_000), (500, 3)]
+
+
+@no_deadline
+@given(bag_sizes, st.integers(1, 5), st.sampled_from([1, 10, 1 << 16]), st.integers(0, 1000))
+def test_batches_are_what_gathering_each_gives(sizes: list[int], batch_size: int, together: int, seed: int) -> None:
+    values, cuts = numbers(sizes, (2,), seed), cuts_of(sizes)
+    order = torch.split(torch.randperm(len(sizes), generator=torch.Generator().manual_seed(seed)), batch_size)
+    found = list(ragged.batches_of(values, cuts, order, together=together))
+    for (rows, offsets), batch in zip(found, order, strict=True):
+        expected = ragged.gather_bags(values, cuts, batch)
+        assert torch.equal(rows, expected[0])
+        assert torch.equal(offsets, expected[1])
+
+
+def test_the_index_of_segments_is_kept_until_offsets_change() -> None:
+    offsets = torch.tensor([0, 1, 3])
+    first = ragged.segment_index(offsets)
+    assert ragged.segment_index(offsets) is first
+    offsets[1] = 2
+    assert ragged.segment_index(offsets).tolist() == [0, 0, 1]
+    before = len(ragged._INDEX)
+    del offsets
+    assert len(ragged._INDEX) == before - 1
+    with torch.inference_mode():
+        assert ragged.segment_index(torch.tensor([0, 2])).tolist() == [0, 0]
+
+
+def test_tanh_is_torchs_to_its_rounding() -> None:
+    values = torch.linspace(-20, 20, 10_001)
+    assert float((tanh(values) - torch.tanh(values)).abs().max()) < 3e-7
+    assert torch.autograd.gradcheck(tanh, (torch.randn(5, dtype=torch.float64, requires_grad=True),))
 
 
 # ------------------------------------------------------------------------------------------- dropout and witnesses

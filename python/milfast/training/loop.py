@@ -16,11 +16,11 @@ from milfast.seeding import seed_value
 from milfast.training import notebook
 from milfast.training.checkpoint import Checkpoint
 from milfast.training.flat import flattened
-from milfast.training.ragged import gather_bags
+from milfast.training.ragged import batches_of, gather_bags
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
 __all__ = ["History", "fit", "scores", "seeded"]
 
@@ -165,16 +165,14 @@ def fit(
 
     own_loss: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]] | None = getattr(module, "training_loss", None)
 
-    def batches() -> Collection[Tensor]:
+    def batches() -> Sequence[Tensor]:
         if fixed is None:
             return torch.split(torch.randperm(n_bags), batch_size)
         return [fixed[int(number)] for number in torch.randperm(len(fixed))]
 
-    def loss_of(chosen: Tensor) -> tuple[Tensor, Tensor]:
-        rows, cuts = gather_bags(instances, offsets, chosen)
+    def loss_of(rows: Tensor, cuts: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
         if "unmasked-padding" in faults:
             rows, cuts = notebook.pad_with_zeros(rows, cuts)
-        wanted = targets[chosen.to(device)]
         if own_loss is not None:
             loss, logits = own_loss(rows, cuts, wanted)
             return loss, logits
@@ -194,12 +192,13 @@ def fit(
             module.train()
             losses: list[Tensor] = []
             logits: list[Tensor] = []
-            order: list[Tensor] = []
             # Each epoch has its own seed: the callback runs outside and may draw random numbers or train as well, and
             # a training that goes on from a checkpoint needs no state of a generator.
             with seeded(seed_value(seed, epoch), device):
-                for chosen in batches():
-                    loss, made = loss_of(chosen)
+                order = batches()
+                wanted = torch.split(targets[torch.cat(list(order)).to(device)], [len(chosen) for chosen in order])
+                for (rows, cuts), labelled in zip(batches_of(instances, offsets, order), wanted, strict=True):
+                    loss, made = loss_of(rows, cuts, labelled)
                     gradient = parameter.grad
                     assert gradient is not None
                     gradient.zero_()
@@ -211,7 +210,6 @@ def fit(
                     stepper.step()
                     losses.append(loss.detach())
                     logits.append(made.detach())
-                    order.append(chosen)
             sizes = torch.tensor([len(chosen) for chosen in order], dtype=torch.float64)
             mean = float(torch.stack(losses).cpu().double() @ sizes) / n_bags
             if not math.isfinite(mean):
@@ -220,7 +218,7 @@ def fit(
                     f"standardise the features or lower lr (it is {lr})"
                 )
             history.loss.append(mean)
-            history.auc.append(_auc(torch.cat(logits).cpu(), labels[torch.cat(order)]))
+            history.auc.append(_auc(torch.cat(logits).cpu(), labels[torch.cat(list(order))]))
             if file is not None:
                 file.write(_state(parameter, module, stepper, history))
             if callback is not None:

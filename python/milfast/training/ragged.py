@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import torch
 from torch import Tensor
+from torch.utils.weak import WeakIdKeyDictionary
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, MutableMapping, Sequence
 
 __all__ = [
     "Padding",
+    "batches_of",
     "gather_bags",
     "rejoined",
     "segment_argmax",
@@ -20,6 +25,9 @@ __all__ = [
     "segment_softmax",
     "segment_sum",
 ]
+
+
+_INDEX: MutableMapping[Tensor, tuple[int, Tensor]] = WeakIdKeyDictionary()
 
 
 def segment_index(offsets: Tensor, *, n_instances: int | None = None) -> Tensor:
@@ -50,7 +58,15 @@ def segment_index(offsets: Tensor, *, n_instances: int | None = None) -> Tensor:
     """
     if offsets.ndim != 1:
         raise ValueError(f"offsets must have shape (n_bags + 1,); got {tuple(offsets.shape)}")
-    return torch.repeat_interleave(offsets.diff(), output_size=n_instances)
+    # A network asks several times for the same bags. What is kept is of no use once offsets are changed in place.
+    version = None if offsets.is_inference() else offsets._version
+    kept = _INDEX.get(offsets)
+    if kept is not None and kept[0] == version:
+        return kept[1]
+    index = torch.repeat_interleave(offsets.diff(), output_size=n_instances)
+    if version is not None:
+        _INDEX[offsets] = version, index
+    return index
 
 
 def segment_max(values: Tensor, offsets: Tensor) -> Tensor:
@@ -392,6 +408,51 @@ def gather_bags(instances: Tensor, offsets: Tensor, chosen: Tensor) -> tuple[Ten
         first - cuts[:-1], sizes, output_size=n_rows
     )
     return instances.index_select(0, rows.to(instances.device)), cuts.to(instances.device)
+
+
+def batches_of(
+    instances: Tensor, offsets: Tensor, batches: Sequence[Tensor], *, together: int = 1 << 16
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Instances and offsets of batches of bags, gathered many batches at a time: a batch is a piece of what is there.
+
+    Parameters
+    ----------
+    instances : Tensor, shape (n_instances, n_features)
+        On any device.
+    offsets : Tensor of int64, shape (n_bags + 1,)
+        On the CPU.
+    batches : sequence of Tensor of int64
+        Bag numbers, on the CPU.
+    together : int
+        Instances that are gathered at a time, or one batch.
+
+    Yields
+    ------
+    instances, offsets : Tensor
+        Of one batch after the other, on the device of `instances`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> x, offsets = torch.tensor([[5.0], [1.0], [2.0]]), torch.tensor([0, 1, 3])
+    >>> [rows[:, 0].tolist() for rows, _ in batches_of(x, offsets, [torch.tensor([1]), torch.tensor([0, 1])])]
+    [[1.0, 2.0], [5.0, 1.0, 2.0]]
+    """
+    sizes = offsets.diff()
+    counts = [int(sizes[batch].sum()) for batch in batches]
+    first = 0
+    while first < len(batches):
+        last, held = first, 0
+        while last < len(batches) and (last == first or held + counts[last] <= together):
+            held += counts[last]
+            last += 1
+        rows, cuts = gather_bags(instances, offsets, torch.cat(list(batches[first:last])))
+        row = bag = 0
+        for batch, count in zip(batches[first:last], counts[first:last], strict=True):
+            yield rows[row : row + count], cuts[bag : bag + len(batch) + 1] - row
+            row += count
+            bag += len(batch)
+        first = last
 
 
 def _check(values: Tensor) -> None:

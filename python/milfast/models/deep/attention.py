@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from milfast.models.deep.base import BLOCK, DeepMIL, whole_number
-from milfast.models.deep.layers import Dropout
+from milfast.models.deep.layers import Dropout, tanh
 from milfast.training import loop
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Attention(nn.Module):
         -------
         Tensor, shape (n_instances, branches)
         """
-        values: Tensor = self.dropout(torch.tanh(self.value(embedded)))
+        values: Tensor = self.dropout(tanh(self.value(embedded)))
         if self.gate is not None:
             values = values * self.dropout(torch.sigmoid(self.gate(embedded)))
         scores: Tensor = self.score(values)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -14,7 +14,7 @@ from milfast.training.ragged import segment_argmax
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Dropout", "Perceptron", "witnesses"]
+__all__ = ["Dropout", "Perceptron", "tanh", "witnesses"]
 
 
 class Dropout(nn.Module):
@@ -78,6 +78,45 @@ class Dropout(nn.Module):
     def extra_repr(self) -> str:
         """What `repr` shows between the brackets."""
         return f"p={self.p}"
+
+
+class _Tanh(torch.autograd.Function):
+    @staticmethod
+    def forward(context: Any, values: Tensor) -> Tensor:
+        result = (2 * values).sigmoid_().mul_(2).sub_(1)
+        context.save_for_backward(result)
+        return result
+
+    @staticmethod
+    def backward(context: Any, gradient: Tensor) -> Tensor:
+        result: Tensor = context.saved_tensors[0]
+        return gradient * (1 - result * result)
+
+
+def tanh(values: Tensor) -> Tensor:
+    """Hyperbolic tangent, on a CPU by way of the sigmoid: ``2 sigmoid(2 x) - 1``.
+
+    It takes a third of the time of `torch.tanh` there, which was a third of a training step of ABMIL. It differs from
+    it by rounding, at most about 2e-7.
+
+    Parameters
+    ----------
+    values : Tensor of floats
+
+    Returns
+    -------
+    Tensor of the same shape
+
+    Examples
+    --------
+    >>> import torch
+    >>> tanh(torch.tensor([0.0, 1.0]))
+    tensor([0.0000, 0.7616])
+    """
+    if values.device.type != "cpu":
+        return torch.tanh(values)
+    result: Tensor = _Tanh.apply(values)
+    return result
 
 
 class Perceptron(nn.Sequential):

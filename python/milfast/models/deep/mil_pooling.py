@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from milfast.models.deep.base import DeepMIL
-from milfast.models.deep.layers import Perceptron
+from milfast.models.deep.layers import Perceptron, tanh
 from milfast.training.ragged import segment_index, segment_mean, segment_softmax, segment_sum
 
 __all__ = ["MILPooling"]
@@ -65,7 +64,7 @@ class MILPoolingNetwork(nn.Module):
         of_instance, of_bag = self.context.weight.tensor_split(2, dim=1)
         seen = functional.linear(embedded, of_instance, self.context.bias)
         seen = seen + functional.linear(segment_mean(embedded, offsets), of_bag).index_select(0, bag)
-        weights = segment_softmax(self.attention(torch.tanh(seen)).squeeze(1), offsets)
+        weights = segment_softmax(self.attention(tanh(seen)).squeeze(1), offsets)
         return segment_sum(weights * embedded.sum(dim=1), offsets)
 
 
