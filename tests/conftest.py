@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+
+# Tensors in tests are small: on a busy machine several threads wait for each other far longer than they work. Before
+# the first import of numpy or torch.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 from functools import cache
 from pathlib import Path
 from typing import Any

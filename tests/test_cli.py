@@ -152,6 +152,44 @@ def test_markdown_and_csv_hold_the_same_table(rules: Path, capsys: pytest.Captur
     assert f"{float(row['oracle_auc']):.3f}" in lines[2]
 
 
+def test_set_gives_all_models_a_parameter_and_tells_so(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cli.main(["check", "NSK", "STK", *SMALL, "--exit-zero", "--format", "json", "--set", "gamma=9"])
+    assert [row["model"] for row in rows_of(capsys)] == ["NSK (gamma=9)", "STK (gamma=9)"]
+    out = ["--out", "set.db", "--exit-zero", "--format", "json"]
+    for extra in ([], ["--set", "gamma=9"], ["--set", "gamma=9"]):
+        cli.main(["check", "SIL", *SMALL, *out, *extra])
+        capsys.readouterr()
+    cli.main(["show", "set.db", "--format", "json"])
+    rows = rows_of(capsys)
+    assert [row["model"] for row in rows] == ["SIL", "SIL (gamma=9)"]
+    assert rows[0]["fresh_auc"] != rows[1]["fresh_auc"]
+    cli.main(["show", "set.db", "--printed", "--format", "json"])
+    assert [row["printed_test_auc"] for row in rows_of(capsys)] == [0.998, 0.998]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("epochs=5", ("epochs", 5)),
+        ("lr=1e-3", ("lr", 0.001)),
+        ("norm=False", ("norm", False)),
+        ("device=cuda:1", ("device", "cuda:1")),
+        ("faults=biased-split,sorted-batches", ("faults", ["biased-split", "sorted-batches"])),
+    ],
+)
+def test_settings_are_plain_values(text: str, expected: tuple[str, Any]) -> None:
+    assert cli._setting(text) == expected
+
+
+def test_a_setting_that_a_model_lacks_is_named(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["check", "NSK", *SMALL, "--set", "epochs=3"]) == 2
+    assert "NSK has no parameter 'epochs': it has C," in capsys.readouterr().err
+    assert cli.main(["evaluate", "rules_for_cli:Oracle", "--data", "x.csv", "--set", "a=3"]) == 2
+    with pytest.raises(SystemExit):
+        cli.main(["check", "NSK", "--set", "epochs"])
+    assert "'epochs' must be NAME=VALUE" in capsys.readouterr().err
+
+
 def test_options_reach_the_checks(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cli.main(
         [

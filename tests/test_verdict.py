@@ -540,7 +540,7 @@ def test_flags_are_earned_and_a_good_model_has_none() -> None:
 
 def test_every_flag_and_verdict_that_is_given_has_a_code() -> None:
     given_flags = {"degraded", "below-oracle", "size-cue", "worst-stratum", "outside-claim", "presence-failed"}
-    given_flags |= {"memorised", "upside-down", "one-fit", "few-runs", "unstable"}
+    given_flags |= {"memorised", "upside-down", "one-fit", "few-runs", "unstable", "padding"}
     assert set(codes.FLAGS) == given_flags
     assert set(codes.VERDICTS) == {"pass", "fail", "inconclusive", "not-learned"}
     for result in (result_of(0.9), result_of(0.1), result_of(0.5), result_of(0.9, fresh=0.5)):

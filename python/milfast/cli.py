@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import itertools
 import math
 import os
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import milfast
 from milfast import csv_files, models
 from milfast.checks import SPELLINGS, catalogue
+from milfast.checks.adapters import STYLES
 from milfast.checks.codes import IMPOSSIBLE_PAIR, VERDICTS
 from milfast.report import table
 from milfast.report.terminal import progress, say, show
@@ -154,7 +156,22 @@ def _model_arguments(parser: argparse.ArgumentParser) -> None:
         "models",
         nargs="+",
         metavar="MODEL",
-        help="a name from `milfast ls models`, a group (all, svm, deep) or package.module:Name of a model of your own",
+        help="a name from `milfast ls models`, a group (all, svm, deep) or package.module:Name of a model of your own: "
+        "an estimator, a torch module's class, or a function that makes one",
+    )
+    parser.add_argument(
+        "--style",
+        choices=STYLES,
+        help="how models of your own take bags, where that is not found out: estimators as milfast's bags or as lists "
+        "of arrays, torch modules as (instances, offsets), (x_padded, mask), or a single bag at a time",
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        type=_setting,
+        metavar="NAME=VALUE",
+        help="a parameter of all models, such as epochs=5 or device=cuda; several values are joined by commas",
     )
     parser.add_argument("--seed", type=int, default=0, help="random state; the same seed, the same table (default: 0)")
     parser.add_argument("--jobs", type=int, default=-1, help="processes that share the work (default: one a processor)")
@@ -185,6 +202,7 @@ def _check_parser(verbs: Any) -> None:
         "examples:\n"
         "  milfast check mi-Net MI-Net NSK --checks paper\n"
         "  milfast check mypackage.models:MyModel --checks presence --recipe all --runs 5\n"
+        "  milfast check torchmil.models:ABMIL mypackage.nets:Net --style padded\n"
         "  milfast check mi-Net --checks false-frequency --until-decided\n"
         "  milfast check all --scale paper --out tables.db     # stop it, run it again: it goes on",
     )
@@ -341,24 +359,27 @@ def _check(options: argparse.Namespace) -> int:
             "--runs says how many runs there are, --until-decided adds as many as it takes: leave one of them out, or "
             "say with --max-runs where to stop"
         )
-    jobs = runner.plan(
-        _models(options.models),
-        checks=options.checks,
-        recipe="all" if "all" in options.recipe else options.recipe,
-        scale=options.scale,
-        n_train=options.train,
-        n_test=options.test,
-        n_runs=RUNS if options.runs is None else options.runs,
-        level=options.level,
-        n_features=options.features,
-        pad_to=options.pad_to,
-        direction=options.direction,
-        random_state=options.seed,
-        max_runs=options.max_runs if options.until_decided else None,
-    )
+    # what a model prints, from when it is first tried, must not get into the output
+    with redirect_stdout(sys.stderr):
+        jobs = runner.plan(
+            _models(options.models),
+            checks=options.checks,
+            recipe="all" if "all" in options.recipe else options.recipe,
+            scale=options.scale,
+            n_train=options.train,
+            n_test=options.test,
+            n_runs=RUNS if options.runs is None else options.runs,
+            level=options.level,
+            n_features=options.features,
+            pad_to=options.pad_to,
+            direction=options.direction,
+            style=options.style,
+            settings=dict(options.set),
+            random_state=options.seed,
+            max_runs=options.max_runs if options.until_decided else None,
+        )
     failed = False
     if options.out is None:
-        # what a model prints must not get into the output
         with progress("checking", len(jobs)) as advance, redirect_stdout(sys.stderr):
             results = runner.results(
                 jobs,
@@ -397,6 +418,8 @@ def _evaluate(options: argparse.Namespace) -> int:
         "repeats": options.repeats,
         "standardize": True,
         "level": options.level,
+        "style": options.style,
+        "settings": dict(options.set),
         "random_state": options.seed,
     }
     failed = False
@@ -412,7 +435,8 @@ def _evaluate(options: argparse.Namespace) -> int:
         jobs = []
         for data in options.data:
             digest = evaluation.file_digest(data)
-            jobs += evaluation.plan(chosen, evaluation.load(data), title=data, digest=digest, **settings)
+            with redirect_stdout(sys.stderr):
+                jobs += evaluation.plan(chosen, evaluation.load(data), title=data, digest=digest, **settings)
         with _study(options) as through:
             records = through(evaluation.FUNCTION, [evaluation.describe(job) for job in jobs])
         failed = any(record.state == "failed" for record in records)
@@ -669,6 +693,22 @@ def _advance_data(advance: Callable[[str], None], data: str, _done: int, _total:
 
 
 # ---------------------------------------------------------------- input
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not (equals and name.isidentifier()):
+        raise argparse.ArgumentTypeError(f"{text!r} must be NAME=VALUE")
+    values = [_plain(part) for part in value.split(",")]
+    return name, values if len(values) > 1 else values[0]
+
+
+def _plain(text: str) -> Any:
+    """A number, True, False or None where the text is one."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
 
 
 def _models(given: Sequence[str]) -> list[Any]:

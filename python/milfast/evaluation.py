@@ -20,7 +20,7 @@ from milfast.uncertainty import Interval, mean_interval, proportion_interval
 from milfast.workers import stream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -134,6 +134,7 @@ def evaluate(
     repeats: int = 3,
     standardize: bool = True,
     level: float = 0.95,
+    style: str | None = None,
     random_state: RandomState = 0,
     n_jobs: int = 1,
     callback: Callable[[int, int, str], object] | None = None,
@@ -143,7 +144,7 @@ def evaluate(
     Parameters
     ----------
     model : str, class or object
-        A registered name (taken with its default parameters), a class, or an unfitted model; see
+        A registered name (taken with its default parameters), a class, an unfitted model, or a torch module; see
         `milfast.check_model`.
     data : str or Bags
         Name of a data set (see `milfast.datasets`) or labelled bags.
@@ -155,6 +156,8 @@ def evaluate(
         Give each feature mean 0 and variance 1 over the training instances of the fold.
     level : float
         Level of the interval.
+    style : {"bags", "lists", "flat", "padded", "single"}, optional
+        How the model takes bags, where that is not found out; see `milfast.check_model`.
     random_state : int, Generator, SeedSequence or None
         Seeds folds and models. All models see the same folds for the same integer.
     n_jobs : int
@@ -192,6 +195,7 @@ def evaluate(
         repeats=repeats,
         standardize=standardize,
         level=level,
+        style=style,
         random_state=random_state,
         n_jobs=n_jobs,
         callback=callback,
@@ -210,8 +214,10 @@ def evaluate_all(
     random_state: RandomState,
     n_jobs: int,
     callback: Callable[[int, int, str], object] | None,
+    style: str | None = None,
+    settings: Mapping[str, Any] | None = None,
 ) -> list[EvaluationResult]:
-    """Several models on the same folds; parameters as in `evaluate`.
+    """Several models on the same folds, with `settings` for all of them; other parameters as in `evaluate`.
 
     Returns
     -------
@@ -228,7 +234,9 @@ def evaluate_all(
         repeats=repeats,
         standardize=standardize,
         level=level,
+        style=style,
         random_state=random_state,
+        settings=settings,
     )
     outcomes: dict[int, dict[str, Any]] = {}
     for index, outcome in stream(partial(_numbered, bags=bags), enumerate(jobs), n_jobs=n_jobs):
@@ -253,6 +261,8 @@ def plan(
     standardize: bool,
     level: float,
     random_state: RandomState,
+    style: str | None = None,
+    settings: Mapping[str, Any] | None = None,
 ) -> list[Fold]:
     """All fits of a call, after every argument was looked at; parameters as in `evaluate`.
 
@@ -262,6 +272,8 @@ def plan(
         Name of the data set.
     digest : str or None
         SHA-256 of its file.
+    settings : dict, optional
+        Parameters of all models, by name.
 
     Returns
     -------
@@ -273,12 +285,13 @@ def plan(
             raise ValueError(f"{name} must be an integer of at least {least}; got {value!r}")
     if not 0 < level < 1:
         raise ValueError(f"level must lie strictly between 0 and 1; got {level}")
-    subjects = [Subject.of(model, tested=False) for model in models]
+    subjects = [Subject.of(model, tested=False, style=style, settings=settings) for model in models]
     if bags.labels is None:
         raise ValueError("bags carry no labels: give them with Bags(..., labels=...)")
     smallest = int(np.bincount(bags.labels, minlength=2).min())
     if smallest < folds:
         raise ValueError(f"the smaller class has {smallest} bags, too few for {folds} folds")
+    subjects = [subject.tried(bags.n_features) for subject in subjects]
     seed = root_seed(random_state)
     return [
         Fold(subject, title, digest, int(folds), int(repeats), repeat, fold, seed, standardize, level)
@@ -299,8 +312,7 @@ def describe(job: Fold) -> dict[str, Any]:
     -------
     dict
     """
-    return {
-        "model": job.subject.reference,
+    return job.subject.named() | {
         "name": job.subject.name,
         "parameters": job.subject.parameters(),
         "source": job.subject.source,
@@ -337,7 +349,7 @@ def run_specification(specification: dict[str, Any]) -> dict[str, Any]:
     if digest is not None and file_digest(data) != digest:
         raise ValueError(f"{data} has changed since the study was begun: begin a new one")
     names = ("data", "digest", "folds", "repeats", "repeat", "fold", "seed", "standardize", "level")
-    subject = Subject.of(specification["model"], tested=False)
+    subject = Subject.named_by(specification, tested=False)
     return run_fold(Fold(subject, **{name: specification[name] for name in names}), _cached(data))
 
 
@@ -472,10 +484,11 @@ def run_fold(job: Fold, bags: Bags) -> dict[str, Any]:
         scaler = StandardScaler().fit(training.instances)
         training = training.with_instances(scaler.transform(training.instances))
         held_out = held_out.with_instances(scaler.transform(held_out.instances))
-    with at(f"while evaluating {job.subject.name} on {job.data}, repeat {job.repeat + 1}, fold {job.fold + 1}"):
+    place = f"while evaluating {job.subject.name} on {job.data}, repeat {job.repeat + 1}, fold {job.fold + 1}"
+    with at(place), job.subject.hinting():
         model = job.subject.fresh(seed_value(job.seed, job.repeat, job.fold))
-        fit(model, training)
-        scores = bag_scores(model, held_out, job.subject.name)
+        fit(model, training, job.subject.style)
+        scores = bag_scores(model, held_out, job.subject.name, job.subject.style)
     assert held_out.labels is not None
     return {
         "auc": _core.auc(scores, held_out.labels),

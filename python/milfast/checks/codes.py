@@ -21,6 +21,7 @@ FLAGS = {
     "one-fit": "MIL118",
     "few-runs": "MIL119",
     "unstable": "MIL120",
+    "padding": "MIL121",
 }
 
 #: Code of a recipe of one's own, and of a pair of published figures that no ROC curve has.

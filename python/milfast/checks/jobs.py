@@ -18,7 +18,19 @@ if TYPE_CHECKING:
     from milfast.checks.verdict import CheckResult
 
 #: What makes a model and its setting.
-SETTING = ("model", "parameters", "source", "claims", "n_train", "n_test", "pad_to", "looks", "milfast")
+SETTING = (
+    "model",
+    "style",
+    "settings",
+    "parameters",
+    "source",
+    "claims",
+    "n_train",
+    "n_test",
+    "pad_to",
+    "looks",
+    "milfast",
+)
 #: What a study calls.
 FUNCTION = "milfast.checks.jobs:run_specification"
 
@@ -35,8 +47,8 @@ def describe(job: Job) -> dict[str, Any]:
     dict
     """
     order = {check: place for place, check in enumerate(catalogue.names())}
-    return {
-        "model": job.subject.reference,
+    return job.subject.named() | {
+        "settings": dict(job.subject.settings),
         "parameters": job.subject.parameters(),
         "source": job.subject.source,
         "claims": job.subject.claims,
@@ -69,7 +81,7 @@ def run_specification(specification: dict[str, Any]) -> dict[str, Any]:
     spelling, task = specification["spelling"], specification["check"]
     made = BagRecipe if spelling == "own" else type(catalogue.get(task).recipe(spelling))
     job = Job(
-        subject=Subject.of(specification["model"]),
+        subject=Subject.named_by(specification),
         task=task,
         recipe=made.from_dict(specification["recipe"]),
         checks=tuple(specification["checks"]),

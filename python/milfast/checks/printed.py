@@ -35,7 +35,7 @@ def printed(model: str, check: str) -> tuple[float, float, float, float] | None:
     Parameters
     ----------
     model : str
-        As the paper spells it.
+        As the paper spells it; parameters behind it, in brackets, do not matter.
     check : str
         Name of a check.
 
@@ -50,7 +50,7 @@ def printed(model: str, check: str) -> tuple[float, float, float, float] | None:
     >>> printed("MissSVM", "presence")
     (0.995, 1.0, 0.449, 0.551)
     """
-    figures = _tables().get(TABLES.get(check, ""), {}).get(model)
+    figures = _tables().get(TABLES.get(check, ""), {}).get(model.partition(" (")[0])
     if figures is None:
         return None
     train_accuracy, train_auc, test_accuracy, test_auc = map(float, figures)

@@ -25,7 +25,7 @@ from milfast.seeding import root_seed, seed_sequence, seed_value
 from milfast.workers import stream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -95,6 +95,7 @@ def check_model(
     n_features: int = 16,
     pad_to: int | None = None,
     direction: ArrayLike | int | None = None,
+    style: str | None = None,
     random_state: RandomState = None,
     n_jobs: int = 1,
     callback: Callable[[int, int, Run], object] | None = None,
@@ -110,7 +111,9 @@ def check_model(
         A registered name ("mi-Net"; see `milfast.models.names`), "package.module:Name", a class, or an unfitted model
         with ``fit(bags)`` or ``fit(bags, labels)`` and one of ``decision_function(bags)``, ``predict_proba(bags)`` or
         ``predict(bags)``. Iterating over `Bags` gives one matrix a bag; they have ``instances``, ``offsets`` and, for
-        fitting, ``labels``. A ``random_state`` of the model is set anew for each run.
+        fitting, ``labels``. A ``random_state`` of the model is set anew for each run. A model with ``fit(X, y)`` may
+        take lists of arrays instead; and a torch module, its class, or a function of the number of features that makes
+        one is trained by `milfast.models.deep.wrap.ModuleMIL`.
     checks : str, BagRecipe or sequence of them
         Names of checks or of groups of them ("paper": the three of Raff & Holt; "laws": those tried on a model that was
         fitted for another check), recipes of your own, or "all".
@@ -141,6 +144,10 @@ def check_model(
         Fill every bag with background up to this size.
     direction : int or array_like, optional
         Direction in which the components lie, or the seed of a random one; (1, ..., 1) by default.
+    style : {"bags", "lists", "flat", "padded", "single"}, optional
+        How the model takes bags, where that is not found out: an estimator as `Bags` or as a list of arrays, a torch
+        module as (instances, offsets), as (x_padded, mask), or one bag of shape (n, n_features) at a time. Models are
+        tried on a few small bags before any run.
     random_state : int, Generator, SeedSequence or None
         Seeds data and models. All models see the same bags for the same integer and the same numbers of bags.
     n_jobs : int
@@ -158,7 +165,7 @@ def check_model(
     ValueError
         When a name or number is out of range, or the model returns something else than a score per bag.
     TypeError
-        When the model lacks a method.
+        When the model lacks a method, or a torch module gives no logit for each bag.
     ImportError
         When the model needs torch and torch is missing.
 
@@ -190,6 +197,7 @@ def check_model(
         n_features=n_features,
         pad_to=pad_to,
         direction=direction,
+        style=style,
         random_state=random_state,
         max_runs=max_runs if until_decided else None,
     )
@@ -211,10 +219,13 @@ def plan(
     direction: ArrayLike | int | None,
     random_state: RandomState,
     max_runs: int | None = None,
+    style: str | None = None,
+    settings: Mapping[str, Any] | None = None,
 ) -> list[Job]:
     """All fits of a call, after every argument was looked at; parameters as in `check_model`.
 
-    With `max_runs` the study is a sequential one: there are jobs for as many runs, to be done as far as needed.
+    Those of all models are set by `settings`. With `max_runs` the study is a sequential one: there are jobs for as many
+    runs, to be done as far as needed.
 
     Returns
     -------
@@ -244,7 +255,9 @@ def plan(
         served.append(check)
     if not fits or not recipe:
         raise ValueError("checks and recipe must name at least one check and one recipe")
-    subjects = [Subject.of(model) for model in models]
+    subjects = [Subject.of(model, style=style, settings=settings) for model in models]
+    for width in dict.fromkeys(made.n_features for made, _ in fits.values()):
+        subjects = [subject.tried(width) for subject in subjects]
     seed = root_seed(random_state)
     return [
         Job(
@@ -317,16 +330,17 @@ def run_job(job: Job) -> list[Run]:
     def fitted_to(labels: NDArray[np.int64], part: int) -> Any:
         model = job.subject.fresh(seed(part))
         # a model sees labels where it learns, and kinds nowhere
-        fit(model, Bags._trusted(train.instances, train.offsets, labels.copy(), None))
+        fit(model, Bags._trusted(train.instances, train.offsets, labels.copy(), None), job.subject.style)
         return model
 
     def scores_of(model: Any, bags: Bags) -> NDArray[Any]:
-        return bag_scores(model, bags, job.subject.name)
+        return bag_scores(model, bags, job.subject.name, job.subject.style)
 
     train, train_labels = sample(0, job.n_train, True)
     fresh, fresh_labels = sample(1, job.n_test, True)
     start = time.perf_counter()
-    with at(f"while checking {job.subject.name} on {job.task} ({job.spelling}), run {job.run + 1}"):
+    place = f"while checking {job.subject.name} on {job.task} ({job.spelling}), run {job.run + 1}"
+    with at(place), job.subject.hinting():
         model = fitted_to(train_labels, 3)
         train_scores, fresh_scores = scores_of(model, train), scores_of(model, fresh)
         train_auc = Estimate.of_scores(train_scores, train_labels)
@@ -358,6 +372,7 @@ def run_job(job: Job) -> list[Run]:
             seconds=seconds,
             train_accuracy=share_right(model, train_scores, train_labels),
             fresh_accuracy=share_right(model, fresh_scores, fresh_labels),
+            notes=tuple(getattr(model, "findings_", ())),
             **found[check],
         )
         for check in job.checks

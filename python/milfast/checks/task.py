@@ -16,7 +16,15 @@ if TYPE_CHECKING:
 
 
 class Task(ABC):
-    """Synthetic bags with a true rule."""
+    """Synthetic bags with a true rule.
+
+    Attributes
+    ----------
+    n_features : int
+        Number of features of its instances.
+    """
+
+    n_features: int
 
     @abstractmethod
     def along(self, direction: ArrayLike | int) -> Self:

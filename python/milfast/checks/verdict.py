@@ -117,6 +117,8 @@ class Run:
         For a law, the share of unchanged bags whose score changed when they were scored again, in other company.
     train_accuracy, fresh_accuracy, test_accuracy : float or None
         Share of the bags that the model labels rightly.
+    notes : tuple of str
+        Flags that the model itself raised once it was fitted, see `ModuleMIL.findings_`.
     """
 
     model: str
@@ -142,6 +144,7 @@ class Run:
     train_accuracy: float | None = None
     fresh_accuracy: float | None = None
     test_accuracy: float | None = None
+    notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Every attribute as plain values.
@@ -152,6 +155,7 @@ class Run:
         """
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         values |= {n: None if (e := values[n]) is None else e.to_dict() for n in ESTIMATES}
+        values |= {"notes": list(self.notes)}
         return values | {"strata": {name: estimate.to_dict() for name, estimate in self.strata.items()}}
 
     @classmethod
@@ -168,7 +172,7 @@ class Run:
         """
         read = {n: None if (e := values[n]) is None else Estimate.from_dict(e) for n in ESTIMATES}
         strata = {name: Estimate.from_dict(estimate) for name, estimate in values["strata"].items()}
-        return cls(**{**values, **read, "strata": strata})
+        return cls(**{**values, **read, "strata": strata, "notes": tuple(values.get("notes", ()))})
 
 
 @dataclass(frozen=True, repr=False)
@@ -313,7 +317,7 @@ class CheckResult:
             better = max((p.p_below(bar) for p in decisive), default=1.0)
             worse = max(len(decisive), 1) * min((p.p_above(bar) for p in decisive), default=1.0)
         verdict = judge(learned, better, worse, tail=tail)
-        unstable = any((r.unstable or 0.0) > ALLOWED for r in runs)
+        unstable = _unstable(runs)
         if unstable and verdict != "not-learned":
             verdict = "inconclusive"  # a score that changes by itself shows nothing about a law
         p_value = min(1.0, looks * {"pass": max(learned, better), "fail": max(learned, worse)}.get(verdict, 1.0))
@@ -485,11 +489,19 @@ def _needs(result: CheckResult, open_to: tuple[Pooled, float, float] | None) -> 
     return {"needed_test": max(math.ceil(result.n_test * (interval.half_width / distance) ** 2), result.n_test + 1)}
 
 
+def _unstable(runs: Sequence[Run]) -> bool:
+    """Whether unchanged bags got other scores when they were scored again, so that nothing can be said about a law."""
+    return any((run.unstable or 0.0) > ALLOWED for run in runs)
+
+
 def _flags(result: CheckResult, about: catalogue.About) -> tuple[str, ...]:
     test, fresh = result.test_auc, result.fresh_auc
     found = []
-    if any((run.unstable or 0.0) > ALLOWED for run in result.runs):
+    notes = {note for run in result.runs for note in run.notes}
+    if _unstable(result.runs) or "unstable" in notes:
         found.append("unstable")
+    if "padding" in notes:
+        found.append("padding")
     if fresh.high < 0.5:
         found.append("upside-down")
     if result.verdict == "not-learned" and result.train_auc.low > fresh.high + 0.1:
@@ -522,12 +534,16 @@ def _reason(result: CheckResult, about: catalogue.About) -> str:
         parts.append(
             f"about {result.needed_test:,} bags of each sort would tell for this fit, if its AUC stays as it is"
         )
-    elif result.verdict == "inconclusive" and "unstable" not in result.flags:
+    elif result.verdict == "inconclusive" and not _unstable(result.runs):
         parts.append("more runs are not likely to tell")
     if result.looks > 1 and not result.settled:
         parts.append("not decided within the runs allowed")
     if "size-cue" in result.flags:
         parts.append(f"scores go with the bag size (rank correlation {result.size_correlation:.2f} within a class)")
+    if "padding" in result.flags:
+        parts.append("scores depend on padding: a bag gets another score in a batch of longer bags")
+    if "unstable" in result.flags and not _unstable(result.runs):
+        parts.append("scores depend on chance or on which bags are scored along")
     ceilings = {name: _mean([r.ceilings[name] for r in result.runs]) for name in result.runs[0].ceilings}
     if ceilings:
         listed = ", ".join(f"{value:.3f} by {name}" for name, value in ceilings.items())
@@ -546,7 +562,7 @@ def _finding(result: CheckResult, about: catalogue.About) -> str:
         if "memorised" in result.flags:
             return f"{text}, although it fits the training bags (AUC {result.train_auc.estimate:.3f}): memorised"
         return text
-    if "unstable" in result.flags:
+    if _unstable(result.runs):
         return (
             "the same bags got other scores when they were scored again, so nothing can be said about a law: scores "
             "must not depend on chance or on which bags are scored along"

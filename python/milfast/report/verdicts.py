@@ -45,6 +45,9 @@ LEGEND = (
 #: Flags that are said in words below a table.
 SAID_BELOW = ("one-fit", "few-runs")
 
+#: Flags for whose sake a pass is explained as well.
+TELLING = {"presence-failed", "padding", "unstable"}
+
 #: Verdicts that are explained below a table, at most.
 EXPLAINED = 30
 
@@ -84,7 +87,7 @@ def _explain(results: Sequence[CheckResult], level: float, shown: Container[str]
         parts = [text.format_map(said) for key, text in line if key in shown]
         if parts:
             say("; ".join(parts) + ".")
-    noted = [result for result in results if result.verdict != "pass" or "presence-failed" in result.flags]
+    noted = [result for result in results if result.verdict != "pass" or TELLING & set(result.flags)]
     for result in noted[:EXPLAINED]:
         reason = result.reason.removesuffix(f"; {result.caveat}") if result.caveat else result.reason
         say(f"{result.code} {result.verdict}: {result.model} on {result.check} ({result.recipe}): {reason}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import pickle
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -63,7 +62,9 @@ class Checkpoint:
             kept = torch.load(self.path, map_location="cpu", weights_only=True)
             known = kept["format"] == FORMAT
             training, state = kept["training"], kept["state"]
-        except (RuntimeError, pickle.UnpicklingError, KeyError, TypeError, EOFError, ValueError) as error:
+        except OSError:
+            raise
+        except Exception as error:  # whatever the bytes of another file led to
             raise ValueError(f"checkpoint {str(self.path)!r} was not written by milfast: name another file") from error
         if not known:
             raise ValueError(f"checkpoint {str(self.path)!r} was written by another version of milfast: remove it")

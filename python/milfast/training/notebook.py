@@ -6,6 +6,7 @@ paper says. Each fault has a name; a model made with ``faults=("biased-split",)`
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import torch
@@ -131,7 +132,7 @@ def pad_with_zeros(instances: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
     >>> pad_with_zeros(torch.ones(3, 1), torch.tensor([0, 1, 3]))[1]
     tensor([0, 2, 4])
     """
-    padding = Padding.of(offsets)
+    (padding,) = Padding.of(offsets, largest=sys.maxsize)
     filled = padding.pad(instances).view(-1, instances.shape[1])
     return filled, torch.arange(padding.n_bags + 1, device=offsets.device) * padding.longest
 

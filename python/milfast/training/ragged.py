@@ -12,6 +12,7 @@ from torch import Tensor
 __all__ = [
     "Padding",
     "gather_bags",
+    "rejoined",
     "segment_argmax",
     "segment_index",
     "segment_max",
@@ -228,14 +229,16 @@ class Padding:
 
     Attributes
     ----------
-    rows : Tensor of int64, shape (n_instances,)
-        Place of each instance among the ``n_bags * longest`` padded rows.
+    rows : Tensor of int64, shape (n,)
+        Rows of the instances of these bags among all.
+    places : Tensor of int64, shape (n,)
+        Place of each of them among the ``n_bags * longest`` padded rows.
     n_bags, longest : int
 
     Examples
     --------
     >>> import torch
-    >>> padding = Padding.of(torch.tensor([0, 1, 3]))
+    >>> [padding] = Padding.of(torch.tensor([0, 1, 3]))
     >>> padding.mask
     tensor([[ True, False],
             [ True,  True]])
@@ -245,37 +248,65 @@ class Padding:
     """
 
     rows: Tensor
+    places: Tensor
     n_bags: int
     longest: int
 
     @classmethod
-    def of(cls, offsets: Tensor) -> Self:
+    def of(cls, offsets: Tensor, *, largest: int = 1 << 20) -> list[Self]:
         """Padding of the bags between `offsets`.
 
         Parameters
         ----------
         offsets : Tensor of int64, shape (n_bags + 1,)
+        largest : int
+            Pairs of padded instances, ``n_bags * longest**2``, that are held at once. Bags of more are taken in several
+            groups, each of bags of like size; a single bag is never divided.
 
         Returns
         -------
-        Padding
-            Its tensors are on the device of `offsets`.
+        list of Padding
+            One for each group; their tensors are on the device of `offsets`.
         """
-        sizes = offsets.diff()
-        longest = int(sizes.max()) if len(sizes) else 0
-        starts = torch.arange(len(sizes), device=offsets.device) * longest - offsets[:-1]
-        rows = torch.arange(int(offsets[-1]), device=offsets.device) + torch.repeat_interleave(starts, sizes)
-        return cls(rows, len(sizes), longest)
+        sizes = offsets.diff().cpu()
+        n_bags = len(sizes)
+        longest = int(sizes.max()) if n_bags else 0
+        if n_bags * longest**2 <= largest:
+            return [cls._group(offsets, None, longest)]
+        order = torch.argsort(sizes, stable=True)
+        groups, last = [], n_bags
+        while last:  # from the largest bags down
+            longest = int(sizes[order[last - 1]])
+            first = max(last - max(1, largest // longest**2), int((2 * sizes[order] < longest).sum()))
+            first = min(first, last - 1)
+            groups.append(cls._group(offsets, order[first:last], longest))
+            last = first
+        return groups
+
+    @classmethod
+    def _group(cls, offsets: Tensor, bags: Tensor | None, longest: int) -> Self:
+        starts, sizes = offsets[:-1], offsets.diff()
+        if bags is not None:
+            starts, sizes = starts[bags.to(offsets.device)], sizes[bags.to(offsets.device)]
+        places = torch.arange(len(sizes), device=offsets.device) * longest
+        within = sizes.cumsum(0) - sizes
+        count = torch.arange(int(sizes.sum()), device=offsets.device)
+        return cls(
+            count + torch.repeat_interleave(starts - within, sizes),
+            count + torch.repeat_interleave(places - within, sizes),
+            len(sizes),
+            longest,
+        )
 
     @cached_property
     def mask(self) -> Tensor:
         """Where there is an instance: bool, shape (n_bags, longest)."""
         mask = torch.zeros(self.n_bags * self.longest, dtype=torch.bool, device=self.rows.device)
-        mask[self.rows] = True
+        mask[self.places] = True
         return mask.view(self.n_bags, self.longest)
 
     def pad(self, values: Tensor) -> Tensor:
-        """Put flat values into padded bags.
+        """Put flat values of all instances into padded bags.
 
         Parameters
         ----------
@@ -285,8 +316,8 @@ class Padding:
         -------
         Tensor, shape (n_bags, longest, k)
         """
-        padded = values.new_zeros((self.n_bags * self.longest, values.shape[1])).index_copy(0, self.rows, values)
-        return padded.view(self.n_bags, self.longest, -1)
+        padded = values.new_zeros((self.n_bags * self.longest, values.shape[1]))
+        return padded.index_copy(0, self.places, values.index_select(0, self.rows)).view(self.n_bags, self.longest, -1)
 
     def flat(self, values: Tensor) -> Tensor:
         """Take the values of instances out of padded bags.
@@ -297,9 +328,30 @@ class Padding:
 
         Returns
         -------
-        Tensor, shape (n_instances, k)
+        Tensor, shape (n, k)
+            In the order of `rows`.
         """
-        return values.reshape(self.n_bags * self.longest, -1).index_select(0, self.rows)
+        return values.reshape(self.n_bags * self.longest, -1).index_select(0, self.places)
+
+
+def rejoined(paddings: list[Padding], parts: list[Tensor]) -> Tensor:
+    """Values of all instances, in order, from those of each group.
+
+    Parameters
+    ----------
+    paddings : list of Padding
+        All groups of `Padding.of`.
+    parts : list of Tensor, shape (n, k)
+        What ``padding.flat`` gave for each.
+
+    Returns
+    -------
+    Tensor, shape (n_instances, k)
+    """
+    if len(parts) == 1:
+        return parts[0]
+    values = torch.cat(parts)
+    return torch.zeros_like(values).index_copy(0, torch.cat([padding.rows for padding in paddings]), values)
 
 
 def gather_bags(instances: Tensor, offsets: Tensor, chosen: Tensor) -> tuple[Tensor, Tensor]:

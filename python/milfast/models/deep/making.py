@@ -1,0 +1,202 @@
+"""How an untrained torch module is made anew for each run, from whatever the user handed over."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import random
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from torch import nn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["host_seeded", "make", "signature_of", "title_of"]
+
+#: Names of the argument that says how many features there are: as a shape, or as a number.
+SHAPES = ("in_shape", "input_shape")
+NUMBERS = (
+    "n_features",
+    "in_features",
+    "num_features",
+    "input_dim",
+    "in_dim",
+    "dim_in",
+    "input_size",
+    "in_size",
+    "feature_dim",
+    "feat_dim",
+    "d_in",
+    "n_inputs",
+)
+
+POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def title_of(source: Any) -> str:
+    """What a module, its class or a function that makes it is called.
+
+    Parameters
+    ----------
+    source : torch.nn.Module, class or callable
+
+    Returns
+    -------
+    str
+    """
+    inner = getattr(source, "func", source)  # of functools.partial
+    return getattr(inner, "__name__", None) or type(inner).__name__
+
+
+def signature_of(function: Callable[..., Any]) -> list[inspect.Parameter] | None:
+    """Parameters of a callable; None where it does not say which it takes.
+
+    Parameters
+    ----------
+    function : callable
+
+    Returns
+    -------
+    list of inspect.Parameter or None
+        Also None where it takes any number of them.
+    """
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # what is compiled may have no signature
+        return None
+    return None if any(p.kind is p.VAR_POSITIONAL for p in parameters) else parameters
+
+
+def make(source: Any, n_features: int) -> nn.Module:
+    """A module whose parameters are new.
+
+    Parameters
+    ----------
+    source : torch.nn.Module, class or callable
+        A class or function is called: with ``in_shape=(n_features,)`` where it takes that, else with ``n_features``
+        by a name that is usual for it, else with `n_features` as the one argument that it needs, else without
+        arguments. A module is copied, and every part of the copy draws its parameters anew by its
+        ``reset_parameters``, apart from frozen ones.
+    n_features : int
+
+    Returns
+    -------
+    torch.nn.Module
+        Shares nothing with `source`, nor with what an earlier call returned.
+
+    Raises
+    ------
+    TypeError
+        When a module has parameters that cannot be drawn anew, when a class or function needs other arguments, or when
+        what it makes is no module.
+    Exception
+        Whatever the class or function raises, with a note that says how it was called.
+
+    Examples
+    --------
+    >>> from torch import nn
+    >>> from milfast.models.deep.making import make
+    >>> make(lambda n_features: nn.Linear(n_features, 1), 3)
+    Linear(in_features=3, out_features=1, bias=True)
+    """
+    if isinstance(source, nn.Module):
+        return _reset(copy.deepcopy(source))
+    name = title_of(source)
+    arguments, options = _arguments(source, name, n_features)
+    called = f"{name}({', '.join([*map(repr, arguments), *(f'{key}={value!r}' for key, value in options.items())])})"
+    try:
+        made = source(*arguments, **options)
+    except Exception as error:
+        error.add_note(f"while making {called}")
+        raise
+    if not isinstance(made, nn.Module):
+        raise TypeError(
+            f"{called} made {type(made).__name__}, which is no torch module: a function of the number of features must "
+            "return one; a function that makes an estimator takes no arguments"
+        )
+    # a function may return the same module each time, and default arguments are shared by all that a class makes
+    return copy.deepcopy(made)
+
+
+def _arguments(source: Any, name: str, n_features: int) -> tuple[list[Any], dict[str, Any]]:
+    parameters = signature_of(source)
+    if parameters is None:
+        return [n_features], {}
+    names = {p.name for p in parameters if p.kind not in (p.POSITIONAL_ONLY, p.VAR_KEYWORD)}
+    needed = [p for p in parameters if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
+    given: dict[str, Any] = {}
+    for known, value in (*((n, (n_features,)) for n in SHAPES), *((n, n_features) for n in NUMBERS)):
+        if known in names:
+            given = {known: value}
+            break
+    missing = [p for p in needed if p.name not in given]
+    if not missing:
+        return [], given
+    if not given and len(missing) == 1 and missing[0].kind in POSITIONAL:
+        return [n_features], {}
+    others = ", ".join(p.name for p in missing)
+    told = next(iter(given), None)
+    known = f"the number of features is given as {told}" if told else f"no argument is called {', '.join(SHAPES)} or "
+    known += "" if told else f"{', '.join(NUMBERS[:-1])} or {NUMBERS[-1]}"
+    raise TypeError(
+        f"{name} cannot be made from the number of features alone: {known}, and it needs {others}. Hand over a "
+        f"function of the number of features that makes it, as lambda n_features: {name}(...)"
+    )
+
+
+def _reset(module: nn.Module) -> nn.Module:
+    stuck: list[str] = []
+    # parts before the whole, in the order in which they were made: a whole may draw parameters of its parts again
+    for path, part in reversed(list(module.named_modules())):
+        parameters = list(part.parameters())
+        if parameters and not any(p.requires_grad for p in parameters):
+            continue  # frozen: what it knows is part of the model
+        reset = getattr(part, "reset_parameters", None) or getattr(part, "_reset_parameters", None)
+        own = [f"{path}.{n}" if path else n for n, p in part.named_parameters(recurse=False) if p.requires_grad]
+        if callable(reset):
+            reset()
+        else:
+            stuck += own
+    if stuck:
+        name = type(module).__name__
+        raise TypeError(
+            f"every run starts from new parameters, but {', '.join(sorted(stuck))} of this {name} cannot be drawn "
+            "anew: what holds them has no reset_parameters(). Hand over a class or a function of the number of "
+            f"features that makes a {name}; one that returns a copy of yours starts every run from the weights that it has"
+        )
+    return module
+
+
+@contextmanager
+def host_seeded(seed: int) -> Iterator[None]:
+    """Seed the global generators of numpy and `random` inside; leave them as they were found.
+
+    Parameters
+    ----------
+    seed : int
+        In [0, 2**32).
+
+    Examples
+    --------
+    >>> import random
+    >>> from milfast.models.deep.making import host_seeded
+    >>> before = random.getstate()
+    >>> with host_seeded(0):
+    ...     first = random.random()
+    >>> with host_seeded(0):
+    ...     random.random() == first
+    True
+    >>> random.getstate() == before
+    True
+    """
+    states = np.random.get_state(), random.getstate()  # noqa: NPY002  # modules of others draw from it
+    try:
+        np.random.seed(seed)  # noqa: NPY002
+        random.seed(seed)
+        yield
+    finally:
+        np.random.set_state(states[0])  # noqa: NPY002
+        random.setstate(states[1])

@@ -1,0 +1,437 @@
+"""The training engine: segment operations, checkpoints, early stopping, repeated faults."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from milfast.bags import Bags
+
+torch = pytest.importorskip("torch")
+
+from milfast.models.deep.bag_mi_net import BagMaxNetwork, BagMINet  # noqa: E402
+from milfast.models.deep.instance_mi_net import InstanceMaxNetwork, InstanceMINet  # noqa: E402
+from milfast.models.deep.layers import Dropout, Perceptron, witnesses  # noqa: E402
+from milfast.training import checkpoint, flat, loop, notebook, ragged  # noqa: E402
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+no_deadline = settings(deadline=None)
+bag_sizes = st.lists(st.integers(1, 6), min_size=1, max_size=12)
+widths = st.sampled_from([(), (1,), (3,)])
+
+
+def cuts_of(sizes: list[int]) -> torch.Tensor:
+    return torch.tensor(np.concatenate(([0], np.cumsum(sizes))))
+
+
+def numbers(sizes: list[int], extra: tuple[int, ...], seed: int) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn((sum(sizes), *extra), dtype=torch.float64, generator=generator)
+
+
+def data(n_bags: int = 40, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Bags of 1 to 6 instances; positive ones have a large first feature."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 7, n_bags)
+    offsets = np.concatenate(([0], np.cumsum(sizes)))
+    labels = np.arange(n_bags) % 2
+    instances = rng.normal(size=(offsets[-1], 4)).astype(np.float32)
+    instances[offsets[:-1][labels == 1], 0] += 3
+    return torch.tensor(instances), torch.tensor(offsets), torch.tensor(labels)
+
+
+def as_bags(n_bags: int = 40) -> Bags:
+    return Bags(*(part.numpy() for part in data(n_bags)))
+
+
+# -------------------------------------------------------------------------------------------- segment operations
+
+LOOPS = {
+    ragged.segment_sum: lambda bag: bag.sum(dim=0),
+    ragged.segment_mean: lambda bag: bag.mean(dim=0),
+}
+
+
+@pytest.mark.parametrize("operation", LOOPS)
+@no_deadline
+@given(bag_sizes, widths, st.integers(0, 1000))
+def test_a_segment_operation_is_a_loop_over_bags_with_its_gradient(operation, sizes, extra, seed) -> None:
+    ours, cuts = numbers(sizes, extra, seed).requires_grad_(), cuts_of(sizes)
+    loops = ours.detach().clone().requires_grad_()
+    weights = numbers(sizes, extra, seed + 1)[: len(sizes)]
+    found = operation(ours, cuts)
+    expected = torch.stack([LOOPS[operation](loops[a:b]) for a, b in pairwise(cuts.tolist())])
+    torch.testing.assert_close(found, expected)
+    (found * weights).sum().backward()
+    (expected * weights).sum().backward()
+    torch.testing.assert_close(ours.grad, loops.grad)
+
+
+@no_deadline
+@given(bag_sizes, widths, st.integers(0, 1000), st.sampled_from([1.0, 300.0]))
+def test_segment_softmax_is_a_softmax_in_each_bag_with_its_gradient(sizes, extra, seed, scale) -> None:
+    ours, cuts = (scale * numbers(sizes, extra, seed)).requires_grad_(), cuts_of(sizes)
+    loops = ours.detach().clone().requires_grad_()
+    found = ragged.segment_softmax(ours, cuts)
+    expected = torch.cat([loops[a:b].softmax(dim=0) for a, b in pairwise(cuts.tolist())])
+    torch.testing.assert_close(found, expected)
+    weights = numbers(sizes, extra, seed + 1)
+    (found * weights).sum().backward()
+    (expected * weights).sum().backward()
+    torch.testing.assert_close(ours.grad, loops.grad, rtol=1e-6, atol=1e-10)
+
+
+@no_deadline
+@given(bag_sizes, widths, st.integers(0, 1000))
+def test_segment_argmax_is_the_first_of_the_largest(sizes, extra, seed) -> None:
+    values, cuts = numbers(sizes, extra, seed).round(), cuts_of(sizes)
+    expected = torch.stack([a + torch.tensor(values[a:b].numpy().argmax(0)) for a, b in pairwise(cuts.tolist())])
+    assert torch.equal(ragged.segment_argmax(values, cuts), expected)
+
+
+def test_segment_argmax_points_at_a_nan() -> None:
+    assert ragged.segment_argmax(torch.tensor([1.0, torch.nan, 2.0, 3.0]), cuts_of([3, 1])).tolist() == [1, 3]
+
+
+@pytest.mark.parametrize("name", ["segment_sum", "segment_mean", "segment_softmax", "segment_argmax"])
+def test_segment_operations_name_the_wrong_shape(name: str) -> None:
+    with pytest.raises(ValueError, match=r"values must have shape .* got \(2, 1, 1\)"):
+        getattr(ragged, name)(torch.zeros(2, 1, 1), cuts_of([2]))
+
+
+@no_deadline
+@given(bag_sizes, st.sampled_from([1, 8, 40, 1 << 20]), st.integers(0, 1000))
+def test_padding_there_and_back_in_groups_that_are_not_larger_than_asked(sizes, largest, seed) -> None:
+    values, cuts = numbers(sizes, (2,), seed), cuts_of(sizes)
+    paddings = ragged.Padding.of(cuts, largest=largest)
+    parts = []
+    for padding in paddings:
+        assert padding.n_bags == 1 or padding.n_bags * padding.longest**2 <= largest
+        padded = padding.pad(values)
+        assert torch.equal(padded[~padding.mask], torch.zeros(int((~padding.mask).sum()), 2, dtype=torch.float64))
+        assert padding.mask.sum(dim=1).max() == padding.longest
+        parts.append(padding.flat(padded))
+    assert sum(padding.n_bags for padding in paddings) == len(sizes)
+    assert torch.equal(ragged.rejoined(paddings, parts), values)
+
+
+def test_a_bag_of_ten_thousand_does_not_make_small_bags_large() -> None:
+    paddings = ragged.Padding.of(cuts_of([3] * 500 + [10_000]), largest=1 << 20)
+    assert sorted((p.n_bags, p.longest) for p in paddings) == [(1, 10_000), (500, 3)]
+
+
+# ------------------------------------------------------------------------------------------- dropout and witnesses
+
+
+def test_dropout_quarters_its_random_numbers_and_none_repeats_another() -> None:
+    with loop.seeded(0):
+        drawn = Dropout(0.5).draw(torch.ones(50_000, 4))
+    assert set(drawn.unique().tolist()) == {0.0, 2.0}
+    correlations = np.corrcoef(drawn.numpy(), rowvar=False)[np.triu_indices(4, 1)]
+    assert np.abs(correlations).max() < 5 / np.sqrt(50_000)
+
+
+@no_deadline
+@given(bag_sizes, st.integers(0, 1000), st.sampled_from([0.0, 0.3]))
+def test_a_step_on_witnesses_is_the_step_on_all(sizes: list[int], seed: int, p: float) -> None:
+    with loop.seeded(seed):
+        network = InstanceMaxNetwork(4, 8, p)
+        instances = torch.randn(sum(sizes), 4)
+        weights = torch.randn(len(sizes))
+    cuts = cuts_of(sizes)
+    with loop.seeded(seed):
+        logits = network(instances, cuts)
+    (logits * weights).sum().backward()
+    ours = [parameter.grad.clone() for parameter in network.parameters()]
+    network.zero_grad()
+    with loop.seeded(seed):
+        on_all = ragged.segment_max(network.instance_logits(instances), cuts)
+    (on_all * weights).sum().backward()
+    torch.testing.assert_close(logits, on_all)
+    for gradient, parameter in zip(ours, network.parameters(), strict=True):
+        torch.testing.assert_close(gradient, parameter.grad)
+
+
+def test_factors_belong_to_their_rows() -> None:
+    network = Perceptron(2, 4, 0.5)
+    instances = torch.randn(6, 2)
+    seen: list[torch.Tensor] = []
+
+    def score(rows: torch.Tensor, factors: list[torch.Tensor | None]) -> torch.Tensor:
+        embedded = network(rows, factors)
+        seen.extend(factors)
+        return embedded.sum(dim=1)
+
+    rows, factors = witnesses(score, instances, cuts_of([2, 4]))
+    assert [torch.equal(a, b[rows]) for a, b in zip(factors, seen, strict=True)] == [True] * 3
+
+
+# ------------------------------------------------------------------------------------------------ one flat parameter
+
+
+def test_a_flat_step_is_the_same_step() -> None:
+    networks = [torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Linear(4, 1)) for _ in range(2)]
+    networks[1].load_state_dict(networks[0].state_dict())
+    rows = torch.randn(5, 3)
+    apart = torch.optim.AdamW(networks[0].parameters(), lr=0.1)
+    with flat.flattened(networks[1]) as parameter:
+        together = torch.optim.AdamW([parameter], lr=0.1)
+        for _ in range(3):
+            apart.zero_grad()
+            parameter.grad.zero_()
+            for network in networks:
+                network(rows).square().sum().backward()
+            apart.step()
+            together.step()
+    for one, other in zip(networks[0].parameters(), networks[1].parameters(), strict=True):
+        assert torch.equal(one, other)
+        assert other.grad is None
+        assert other.untyped_storage().nbytes() == other.numel() * other.element_size()
+
+
+def test_flattening_needs_parameters_of_one_dtype() -> None:
+    mixed = torch.nn.ModuleList([torch.nn.Linear(1, 1), torch.nn.Linear(1, 1).double()])
+    with pytest.raises(ValueError, match="one dtype"), flat.flattened(mixed):
+        pass
+    with pytest.raises(ValueError, match="no parameter that can be trained"), flat.flattened(torch.nn.ReLU()):
+        pass
+
+
+def test_a_parameter_that_is_not_to_be_trained_stays() -> None:
+    network = BagMaxNetwork(4, 8)
+    network.embed[0].weight.requires_grad_(False)
+    before = network.embed[0].weight.clone()
+    loop.fit(network, *data(), epochs=2)
+    assert torch.equal(network.embed[0].weight, before)
+
+
+# ------------------------------------------------------------------------------------------- stopping and going on
+
+
+def test_training_stops_on_a_plateau_of_the_training_auc() -> None:
+    with loop.seeded(0):
+        network = BagMaxNetwork(4, 16, 0.0)
+    history = loop.fit(network, *data(), epochs=500, lr=1e-2, patience=3)
+    best = int(np.argmax(np.array(history.auc) >= max(history.auc) - 1e-4))
+    assert len(history.auc) == len(history.loss) == best + 4 < 500
+    assert max(history.auc) == 1.0
+
+
+def test_patience_looks_at_gains_above_tol() -> None:
+    rising = [0.5, 0.6, 0.7, 0.7001, 0.7002]
+    assert not loop._settled(rising[:2], 2, 1e-3)
+    assert not loop._settled(rising[:4], 2, 1e-3)
+    assert loop._settled(rising, 2, 1e-3)
+    assert not loop._settled(rising, 2, 1e-5)
+    assert not loop._settled(rising, None, 1.0)
+
+
+def test_history_has_the_auc_of_the_logits_that_were_seen() -> None:
+    class Fixed(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.ones(1))
+
+        def forward(self, instances: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
+            return instances[offsets[:-1], 0] * self.weight
+
+    x, cuts = torch.tensor([[1.0], [3.0], [2.0], [4.0]]), torch.arange(5)
+    labels = torch.tensor([0, 0, 1, 1])
+    assert loop.fit(Fixed(), x, cuts, labels, epochs=1, batch_size=3, lr=1e-12).auc == [0.75]
+    assert np.isnan(loop.fit(Fixed(), x, cuts, labels * 0, epochs=1).auc[0])
+
+
+class Stopped(Exception):
+    pass
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "adam"])
+def test_a_training_that_was_stopped_goes_on_to_the_same_bits(tmp_path: Path, optimizer: str) -> None:
+    def fitted(epochs: int, path: Path | None, stop: int | None = None) -> tuple[torch.nn.Module, loop.History]:
+        def callback(epoch: int, n_epochs: int, loss: float) -> None:
+            if epoch == stop:
+                raise Stopped
+
+        with loop.seeded(0):
+            network = BagMaxNetwork(4, 8)
+        history = loop.fit(
+            network, *data(), epochs=epochs, seed=3, checkpoint=path, callback=callback, optimizer=optimizer
+        )
+        return network, history
+
+    whole, history = fitted(6, None)
+    path = tmp_path / "training.pt"
+    with pytest.raises(Stopped):
+        fitted(6, path, stop=2)
+    fitted(4, path)
+    resumed, again = fitted(6, path)
+    assert again == history
+    for one, other in zip(whole.parameters(), resumed.parameters(), strict=True):
+        assert torch.equal(one, other)
+    with pytest.raises(ValueError, match="6 epochs old, more than epochs=5"):
+        fitted(5, path)
+    assert [file.name for file in tmp_path.iterdir()] == ["training.pt"]
+
+
+def test_a_checkpoint_of_another_training_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "training.pt"
+    loop.fit(BagMaxNetwork(4, 8), *data(), epochs=1, checkpoint=path)
+    for name, change in {
+        "settings": {"lr": 0.5},
+        "seed": {"seed": 9},
+    }.items():
+        with pytest.raises(ValueError, match=f"belongs to another training, with other {name}"):
+            loop.fit(BagMaxNetwork(4, 8), *data(), epochs=1, checkpoint=path, **change)
+    with pytest.raises(ValueError, match="other network"):
+        loop.fit(BagMaxNetwork(4, 9), *data(), epochs=1, checkpoint=path)
+    x, cuts, y = data()
+    with pytest.raises(ValueError, match="other instances"):
+        loop.fit(BagMaxNetwork(4, 8), x + 1, cuts, y, epochs=1, checkpoint=path)
+
+
+class Trap:
+    def __reduce__(self) -> tuple[object, ...]:
+        return (pytest.fail, ("code of a checkpoint was run",))
+
+
+def test_what_is_no_checkpoint_is_refused_and_runs_no_code(tmp_path: Path) -> None:
+    path = tmp_path / "training.pt"
+    for write in (
+        lambda: path.write_bytes(b"something else"),
+        lambda: path.write_bytes(b""),
+        lambda: torch.save({"format": Trap()}, path),
+        lambda: torch.save([1, 2], path),
+    ):
+        write()
+        with pytest.raises(ValueError, match="was not written by milfast"):
+            checkpoint.Checkpoint(path, {}).read()
+    with pytest.raises(ValueError, match="is a folder"):
+        checkpoint.Checkpoint(tmp_path, {})
+    with pytest.raises(ValueError, match="does not exist: make it first"):
+        checkpoint.Checkpoint(tmp_path / "missing" / "training.pt", {})
+
+
+def test_an_estimator_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
+    bags, path = as_bags(), tmp_path / "training.pt"
+    whole = BagMINet(hidden=8, epochs=4, random_state=0).fit(bags)
+    BagMINet(hidden=8, epochs=2, random_state=0, checkpoint=path).fit(bags)
+    seen: list[int] = []
+    resumed = BagMINet(hidden=8, epochs=4, random_state=0, checkpoint=path, callback=lambda e, *_: seen.append(e))
+    np.testing.assert_array_equal(resumed.fit(bags).decision_function(bags), whole.decision_function(bags))
+    assert seen == [3, 4]
+    assert resumed.loss_curve_ == whole.loss_curve_
+    assert resumed.auc_curve_ == whole.auc_curve_
+    with pytest.raises(ValueError, match="checkpoint needs an integer random_state"):
+        BagMINet(checkpoint=path).fit(bags)
+
+
+def test_gradients_of_all_parameters_together_are_clipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    norms = []
+    step = torch.optim.AdamW.step
+
+    def noted(self: torch.optim.AdamW, *args: object) -> object:
+        norms.append(float(self.param_groups[0]["params"][0].grad.norm()))
+        return step(self, *args)
+
+    monkeypatch.setattr(torch.optim.AdamW, "step", noted)
+    loop.fit(BagMaxNetwork(4, 8), *data(), epochs=1, clip_value=None, clip_norm=1e-3)
+    assert norms
+    assert max(norms) <= 1e-3 * 1.01
+
+
+def test_deterministic_is_for_the_training_alone() -> None:
+    seen = []
+    loop.fit(
+        BagMaxNetwork(4, 8),
+        *data(),
+        epochs=1,
+        deterministic=True,
+        callback=lambda *_: seen.append(torch.are_deterministic_algorithms_enabled()),
+    )
+    assert seen == [True]
+    assert not torch.are_deterministic_algorithms_enabled()
+
+
+# -------------------------------------------------------------------------------------------------------- faults
+
+
+@given(st.integers(4, 200))
+def test_the_biased_split_has_five_negatives_of_eight(half: int) -> None:
+    labels = torch.tensor([1] * half + [0] * half)
+    chosen = notebook.split(labels)
+    assert len(chosen) == 2 * half * 4 // 5 == len(set(chosen.tolist()))
+    assert labels[chosen].sum() == len(chosen) - half
+
+
+@no_deadline
+@given(bag_sizes, st.integers(1, 5))
+def test_sorted_batches_hold_all_bags_by_size(sizes: list[int], batch_size: int) -> None:
+    batches = notebook.sorted_batches(torch.tensor(sizes), batch_size)
+    assert sorted(torch.cat(batches).tolist()) == list(range(len(sizes)))
+    in_order = torch.tensor(sizes)[torch.cat(batches)].tolist()
+    assert in_order == sorted(sizes, reverse=True)
+    assert max(map(len, batches)) <= batch_size
+
+
+def test_sorted_batches_are_small_when_bags_are_large() -> None:
+    assert [len(b) for b in notebook.sorted_batches(torch.tensor([3000, 2000, 2000, 6000]), 32)] == [1, 1, 2]
+
+
+def test_each_fault_changes_what_is_learnt_and_unmasked_padding_what_is_scored() -> None:
+    bags = as_bags(60)
+    sound = BagMINet(hidden=8, epochs=2, random_state=0).fit(bags).decision_function(bags)
+    for fault in notebook.FAULTS:
+        model = BagMINet(hidden=8, epochs=2, random_state=0, faults=fault).fit(bags)
+        assert not np.allclose(model.decision_function(bags), sound)
+    assert model.faults == "unmasked-padding"
+    large = int(np.argmax(bags.sizes))
+    small = int(np.argmin(bags.sizes))
+    together = model.decision_function(bags[[small, large]])[0]
+    assert together != pytest.approx(model.decision_function(bags[[small]])[0], abs=1e-6)
+
+
+def test_unmasked_padding_scores_zeros_as_instances() -> None:
+    x, cuts, _ = data(5)
+    network = InstanceMaxNetwork(4, 8)
+    padded, padded_cuts = notebook.pad_with_zeros(x, cuts)
+    expected = loop.scores(network, padded, padded_cuts)
+    torch.testing.assert_close(loop.scores(network, x, cuts, faulty_batch=32), expected)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "message"),
+    [
+        ({"faults": "padding"}, ValueError, "faults must be among biased-split, sorted-batches, unmasked-padding; got"),
+        ({"faults": 3}, TypeError, "faults must be a sequence of names"),
+        ({"patience": 0}, ValueError, "patience must be at least 1"),
+        ({"tol": -1.0}, ValueError, "tol must be at least 0"),
+        ({"clip_norm": 0}, ValueError, "clip_norm must be above 0"),
+        ({"clip_value": "a"}, TypeError, "clip_value must be a number"),
+        ({"optimizer": "sgd"}, ValueError, "optimizer must be one of adamw, adam"),
+        ({"deterministic": 1}, TypeError, "deterministic must be True or False"),
+    ],
+)
+def test_wrong_parameters(parameters: dict[str, object], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        InstanceMINet(**parameters).fit(as_bags())
+
+
+def test_a_model_with_its_own_loss() -> None:
+    class Twice(BagMaxNetwork):
+        def training_loss(self, instances, offsets, labels):
+            logits = self(instances, offsets)
+            return 2 * torch.nn.functional.binary_cross_entropy_with_logits(logits, labels), logits
+
+    losses = []
+    for kind in (BagMaxNetwork, Twice):
+        with loop.seeded(0):
+            network = kind(4, 8)
+        losses.append(loop.fit(network, *data(), epochs=1, batch_size=100).loss[0])
+    assert losses[1] == pytest.approx(2 * losses[0])
