@@ -1,7 +1,7 @@
 """Hopfield pooling of embedded instances (Ramsauer et al. 2021).
 
-MIL assumption: **none**, although table 1 of Raff & Holt (2023) has it claim the threshold one. Pooling is a weighted
-average of instances under a linear head, which a further instance can lower.
+MIL assumption: **none**, although Hopfield pooling claims the standard one (table 1 of Raff & Holt 2023). What is
+pooled is a weighted average under a linear head, which a further instance can lower.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class EmbeddedHopfield(AttentionMIL):
     ((2, 2), (3,))
     """
 
-    claims: ClassVar[str | None] = "threshold"
+    claims: ClassVar[str | None] = "standard"
 
     def __init__(
         self,
