@@ -117,7 +117,7 @@ class AdditiveABMIL(ABMIL):
     >>> import milfast as mf
     >>> bags = mf.Bags([[0.0], [1.0], [2.0]], offsets=[0, 1, 3], labels=[0, 1])
     >>> model = AdditiveABMIL(hidden=8, epochs=2, random_state=0).fit(bags)
-    >>> model.instance_weights(bags).shape, model.instance_scores(bags).shape
+    >>> model.instance_weights(bags).shape, model.contributions(bags).shape
     ((3,), (3,))
     """
 
@@ -127,8 +127,8 @@ class AdditiveABMIL(ABMIL):
         """Untrained network for `n_features` features; called with torch's generators seeded."""
         return AdditiveNetwork(n_features, self.hidden, self.dropout, self.attention_dim)
 
-    def instance_scores(self, bags: Bags) -> NDArray[np.float64]:
-        """What each instance adds to the logit of its bag: the same instance may add something else to another bag.
+    def contributions(self, bags: Bags) -> NDArray[np.float64]:
+        """What each instance adds to the logit of its bag. In another bag, the same instance may add something else.
 
         Parameters
         ----------

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from milfast.models.deep.attention import Attention, AttentionMIL
-from milfast.models.deep.base import share, whole_number
+from milfast.models.deep.base import positive_number, whole_number
 from milfast.models.deep.layers import Dropout
 from milfast.training.ragged import segment_index, segment_softmax, segment_sum
 
@@ -265,5 +265,6 @@ class ClamMIL(AttentionMIL):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         whole_number("n_sampled", self.n_sampled)
-        if self.bag_weight != 1:
-            share("bag_weight", self.bag_weight)
+        positive_number("bag_weight", self.bag_weight, or_zero=True)
+        if self.bag_weight > 1:
+            raise ValueError(f"bag_weight must be from 0 to 1; got {self.bag_weight!r}")

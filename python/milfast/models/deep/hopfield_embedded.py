@@ -1,11 +1,12 @@
 """Hopfield pooling of embedded instances (Ramsauer et al. 2021).
 
-MIL assumption: **none**, although table 1 of Raff & Holt (2023) has it claim the threshold one. Pooling is a weighted
-average of instances under a linear head, which a further instance can lower.
+MIL assumption: **none**, although Hopfield pooling claims the standard one (table 1 of Raff & Holt 2023). What is
+pooled is a weighted average under a linear head, which a further instance can lower.
 """
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -128,7 +129,7 @@ class EmbeddedHopfield(AttentionMIL):
     ((2, 2), (3,))
     """
 
-    claims: ClassVar[str | None] = "threshold"
+    claims: ClassVar[str | None] = "standard"
 
     def __init__(
         self,
@@ -176,8 +177,10 @@ class EmbeddedHopfield(AttentionMIL):
         super()._check_parameters()
         for name in ("heads", "head_dim"):
             whole_number(name, getattr(self, name))
-        if self.update_steps != 0 or isinstance(self.update_steps, bool):
-            whole_number("update_steps", self.update_steps)
+        if isinstance(self.update_steps, bool) or not isinstance(self.update_steps, Integral):
+            raise TypeError(f"update_steps must be an integer; got {self.update_steps!r}")
+        if self.update_steps < 0:
+            raise ValueError(f"update_steps must be at least 0; got {self.update_steps!r}")
         if self.beta is not None:
             positive_number("beta", self.beta)
         if not isinstance(self.norm, (bool, np.bool_)):

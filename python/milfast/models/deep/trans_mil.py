@@ -210,7 +210,11 @@ class PositionEncoding(nn.Module):
         square = tokens[:, 1:]
         if side <= SMALL:
             matrices = convolution_matrix(kernel[:, 0], side)
-            convolved = (matrices @ square.permute(2, 1, 0)).permute(2, 1, 0) + bias
+            product = matrices @ square.permute(2, 1, 0).contiguous()
+            if product.requires_grad:
+                # torch multiplies batches of matrices laid out otherwise one by one
+                product.register_hook(Tensor.contiguous)  # type: ignore[no-untyped-call]
+            convolved = product.permute(2, 1, 0) + bias
         else:
             picture = square.transpose(1, 2).reshape(n, width, side, side)
             convolved = functional.conv2d(picture, kernel, bias, padding=3, groups=width).flatten(2).transpose(1, 2)
