@@ -1040,3 +1040,105 @@ def test_a_terminal_sees_a_bar_with_the_time_left() -> None:
     assert b"checking" in seen
     assert b"left" in seen
     assert b"verdict" in seen
+
+
+# ---------------------------------------------------------------- models of other kinds
+
+OTHERS = """
+import numpy as np
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, in_shape):
+        super().__init__()
+        self.score = nn.Linear(*in_shape, 1)
+        print("made")
+
+    def forward(self, bag):
+        if bag.ndim != 2:
+            raise KeyError("one bag at a time")
+        return self.score(bag).max()
+
+def net(n_features):
+    return Net((n_features,))
+
+class Lists:
+    def fit(self, X, y=None):
+        self.mean = np.mean([bag.mean(axis=0) for bag, label in zip(X + [], y) if label], axis=0)
+
+    def predict(self, X):
+        return [float((bag @ self.mean).max()) for bag in X + []]
+"""
+
+
+@pytest.fixture
+def others(rules: Path) -> Path:
+    pytest.importorskip("torch")
+    (rules / "others_for_cli.py").write_text(OTHERS)
+    return rules
+
+
+def test_torch_modules_and_estimators_on_lists_are_checked(others: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    small = [*SMALL, "--train", "60", "--format", "json", "--exit-zero"]
+    assert cli.main(["check", "others_for_cli:Net", "others_for_cli:net", "mi-Net", *small]) == 0
+    captured = capsys.readouterr()
+    assert "made" in captured.err  # what a model prints when it is tried does not get into the output
+    found = json.loads(captured.out)
+    assert [row["model"] for row in found] == ["Net", "net", "mi-Net"]
+    # registered models have their style
+    assert cli.main(["check", "others_for_cli:Net", "mi-Net", "--style", "single", *small]) == 0
+    assert [row["test_auc"] for row in rows_of(capsys)] == [found[0]["test_auc"], found[2]["test_auc"]]
+    assert cli.main(["check", "others_for_cli:Lists", "--style", "lists", *small]) == 0
+    assert rows_of(capsys)[0]["model"] == "Lists"
+
+
+def test_a_style_goes_into_the_study_and_out_of_it_again(others: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    small = [*SMALL, "--train", "60", "--format", "json", "--exit-zero", "--style", "lists"]
+    assert cli.main(["check", "others_for_cli:Lists", *small]) == 0
+    plain = [{**row, "seconds": 0} for row in rows_of(capsys)]
+    for _ in range(2):
+        assert cli.main(["check", "others_for_cli:Lists", *small, "--out", "styles.db"]) == 0
+        captured = capsys.readouterr()
+        assert [{**row, "seconds": 0} for row in json.loads(captured.out)] == plain
+    assert "1 of 1 jobs are done already" in captured.err
+
+
+def test_styles_are_known_to_evaluate(others: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = ["bag_id,label,f1,f2", *(f"{i // 2},{i // 2 % 2},{i % 5},{i // 2 % 2 + i % 3}" for i in range(40))]
+    (others / "few.csv").write_text("\n".join(lines))
+    few = ["--data", "few.csv", "--folds", "2", "--repeats", "1", "--jobs", "1", "--format", "json"]
+    assert cli.main(["evaluate", "others_for_cli:Net", "others_for_cli:Lists", "--style", "lists", *few]) == 2
+    assert "style 'lists' is a way to fit an estimator, and Net is a torch module" in capsys.readouterr().err
+    assert cli.main(["evaluate", "others_for_cli:Lists", "--style", "lists", *few]) == 0
+    assert rows_of(capsys)[0]["model"] == "Lists"
+    for style in ([], ["--style", "single", "--out", "evaluated.db"]):
+        assert cli.main(["evaluate", "others_for_cli:Net", *style, *few]) == 0
+        assert rows_of(capsys)[0]["model"] == "Net"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["others_for_cli:Net", "--style", "padded"],
+            "KeyError: 'one bag at a time' (Net gives no logit for each of two",
+        ),
+        (["others_for_cli:Net", "--style", "padded"], "(while trying Net on small bags); --traceback shows where"),
+        (["others_for_cli:Lists"], "say so by style='lists', on the command line --style lists"),
+        (["rules_for_cli:Oracle", "--style", "flat"], "Oracle is an estimator: name 'bags' or 'lists'"),
+    ],
+)
+def test_a_wrong_style_says_what_was_tried(
+    others: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    assert cli.main(["check", *arguments, *SMALL]) == 2
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert captured.out == ""
+
+
+def test_an_unknown_style_is_refused_by_name(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        cli.main(["check", "NSK", "--style", "list"])
+    assert caught.value.code == 2
+    assert "choose from" in capsys.readouterr().err

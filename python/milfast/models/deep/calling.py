@@ -233,28 +233,30 @@ def _small_bags(sizes: list[int], n_features: int, scale: float = 1.0) -> tuple[
 def _detect(module: nn.Module, n_features: int, style: str | None, name: str) -> Way:
     raised: list[Exception] = []
     tried: list[str] = []
-    fitting: list[Way] = []
+    fitting: list[tuple[bool, Way]] = []
     for way in _candidates(module, style):
-        if fitting and not (way.masked and way.style == fitting[0].style):
-            break
-        if fitting and way.marks_padding == fitting[0].marks_padding:
-            continue  # another dtype of a mask that is understood already
+        if fitting and (not way.masked or way.marks_padding == fitting[0][1].marks_padding):
+            continue  # what is left to be found out is which side of the mask is marked
         trial = copy.deepcopy(module)
         try:
             with loop.evaluating(trial):
                 for sizes in ([3, 5], [3, 3], [3]):
                     way.outputs(trial, *_small_bags(sizes, n_features))
+            if not way.masked:
+                return way
+            finite, varies, stays = _looked_at(trial, way, n_features)
         except Misfit as error:
             tried.append(f"{way.style}, {way}: {error}")
         except Exception as error:
             raised.append(error)
             tried.append(f"{way.style}, {way}: raised {type(error).__name__}: {error}")
         else:
-            if not way.masked or _keeps(trial, way, n_features):
+            # a module that looks at the padding alone gives all bags one score
+            if stays and finite and (varies or not fitting):
                 return way
-            fitting.append(way)
+            fitting.append((finite, way))
     if fitting:
-        return fitting[0]
+        return max(fitting, key=lambda one: one[0])[1]
     if len(tried) == len(raised) and len({str(error) for error in raised}) == 1:
         raised[0].add_note(f"{_advice(module, name, n_features, style)}; tried: {tried[0]}")
         raise raised[0]
@@ -262,12 +264,16 @@ def _detect(module: nn.Module, n_features: int, style: str | None, name: str) ->
     raise refused from (ExceptionGroup(f"what {name} raised", raised) if raised else None)
 
 
-def _keeps(module: nn.Module, way: Way, n_features: int) -> bool:
-    """Whether padding leaves the score of small bags as it is."""
+def _looked_at(module: nn.Module, way: Way, n_features: int) -> tuple[bool, bool, bool]:
+    """Whether scores of small bags are finite, change with the instances, and stay when the bags are padded."""
     instances, offsets = _small_bags([3, 5, 2, 1, 4], n_features)
+    found = []
     with loop.evaluating(module):
-        alone, longer = (_alone(way, module, instances, offsets, pad) for pad in (0, 4))
-    return not _moved(alone, longer)
+        for rows, pad in ((instances, 0), (instances.roll(1, 0), 0), (instances, 4)):
+            with loop.seeded(0), host_seeded(0):
+                found.append(_alone(way, module, rows, offsets, pad))
+    alone, other, longer = found
+    return bool(alone.isfinite().all()), _moved(alone, other), not _moved(alone, longer)
 
 
 def _advice(module: nn.Module, name: str, n_features: int, style: str | None) -> str:
@@ -296,8 +302,10 @@ def _moved(first: Tensor, second: Tensor) -> bool:
     if first.ndim == 3 and len(first) > 1:
         error = ((first.var(0) + second.var(0)) / len(first)).sqrt()
         return bool(((first.mean(0) - second.mean(0)).abs() > CERTAIN * error).any())
-    # not <=, so that a NaN counts as well
-    return not bool(((first - second).abs() <= ROUNDING * first.abs().max()).all())
+    largest = first.abs()[first.isfinite()]
+    rounding = ROUNDING * largest.max() if len(largest) else 0.0
+    # the other way round, so that a NaN has moved
+    return not bool(((first == second) | ((first - second).abs() <= rounding)).all())
 
 
 def _says_probabilities(module: nn.Module, way: Way, n_features: int) -> bool:
@@ -372,7 +380,9 @@ def adapted(module: nn.Module, n_features: int, *, style: str | None, batch_size
             f"{name} returns two values in [0, 1] for each bag that do not add up to 1: return two logits, two "
             "probabilities, or one logit"
         )
-    return BagModule(module, way, columns, probabilities, batch_size, int(torch.randint(2**31, ())))
+    made = BagModule(module, way, columns, probabilities, batch_size, int(torch.randint(2**31, ())))
+    made.seen = made.findings(*_small_bags([1, 2, 3, 1, 4, 5, 2, 1], n_features))
+    return made
 
 
 class BagModule(nn.Module):
@@ -393,6 +403,11 @@ class BagModule(nn.Module):
         Bags that are padded together when they are scored.
     seed : int
         For scores that depend on chance.
+
+    Attributes
+    ----------
+    seen : tuple of str
+        What `findings` said of small bags before any training.
     """
 
     def __init__(
@@ -405,6 +420,7 @@ class BagModule(nn.Module):
         self.probabilities = probabilities
         self.batch_size = batch_size
         self.seed = seed
+        self.seen: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         kind = "probabilities" if self.probabilities else "logits"
@@ -479,7 +495,7 @@ class BagModule(nn.Module):
             return torch.stack(found)[..., None]
 
         found = []
-        with loop.evaluating(self.inner):
+        with loop.evaluating(self.inner), loop.seeded(0, device):
             first, second = drawn(2, offsets)
             chance = _moved(first, second)
             if chance or self._minds_company(instances, offsets, first):

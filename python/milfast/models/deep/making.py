@@ -123,8 +123,8 @@ def make(source: Any, n_features: int) -> nn.Module:
 
 def _arguments(source: Any, name: str, n_features: int) -> tuple[list[Any], dict[str, Any]]:
     parameters = signature_of(source)
-    if parameters is None:
-        return [n_features], {}
+    if parameters is None:  # a class without __init__ has that of nn.Module, which takes nothing
+        return ([] if getattr(source, "__init__", None) is nn.Module.__init__ else [n_features]), {}
     names = {p.name for p in parameters if p.kind not in (p.POSITIONAL_ONLY, p.VAR_KEYWORD)}
     needed = [p for p in parameters if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
     given: dict[str, Any] = {}
@@ -165,7 +165,7 @@ def _reset(module: nn.Module) -> nn.Module:
         raise TypeError(
             f"every run starts from new parameters, but {', '.join(sorted(stuck))} of this {name} cannot be drawn "
             "anew: what holds them has no reset_parameters(). Hand over a class or a function of the number of "
-            f"features that makes a {name}; one that returns a copy of yours starts every run from the weights that it has"
+            f"features that makes a {name}; one that returns a copy of yours starts every run from its weights"
         )
     return module
 

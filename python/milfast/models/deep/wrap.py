@@ -65,8 +65,9 @@ class ModuleMIL(DeepMIL):
         The trained module behind one call on flat bags; ``module_.inner`` is that of the user, ``str(module_)`` says
         how it is called.
     findings_ : tuple of str
-        What the scores of training bags were seen to depend on beside the bag: "padding", or "unstable" for chance or
-        the bags that are scored along. Results of checks carry them as flags.
+        What scores were seen to depend on beside the bag, those of small bags before training or those of training
+        bags after it: "padding", or "unstable" for chance or the bags that are scored along. Results of checks carry
+        them as flags.
     mean_, scale_, classes_, n_features_in_, loss_curve_
         As in `DeepMIL`.
 
@@ -203,7 +204,8 @@ class ModuleMIL(DeepMIL):
         super().fit(bags, y)
         few = bags[np.arange(min(LOOKED_AT, bags.n_bags))]
         assert isinstance(self.module_, BagModule)
-        self.findings_ = self.module_.findings(self._prepare(few), torch.tensor(few.offsets))
+        seen = self.module_.findings(self._prepare(few), torch.tensor(few.offsets))
+        self.findings_ = tuple(sorted({*self.module_.seen, *seen}))
         return self
 
     def decision_function(self, bags: Bags) -> NDArray[np.float64]:
