@@ -165,7 +165,7 @@ class DeepMIL(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no 
             if issubclass(kind, DeepMIL) and "__init__" in vars(kind):
                 parameters |= inspect.signature(vars(kind)["__init__"]).parameters
         # scikit-learn reads parameters and their defaults from the signature
-        named = [p for p in parameters.values() if p.kind is not p.VAR_KEYWORD]
+        named = sorted((p for p in parameters.values() if p.kind is not p.VAR_KEYWORD), key=lambda p: p.kind)
         cls.__init__.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined]
 
     @classmethod
