@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
+import json
 import pickle
 import random
 import sys
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from conftest import ROOT
 from known_models import facts
 from sklearn.base import BaseEstimator, clone
 
@@ -892,6 +894,24 @@ def test_the_source_and_parameters_of_a_module_are_its_own(nets: Path) -> None:
 
 
 # ---------------------------------------------------------------- torchmil
+
+
+def test_the_table_of_torchmil_is_the_recorded_result() -> None:
+    page = (ROOT / "docs" / "torchmil.md").read_text(encoding="utf-8")
+    rows = json.loads((ROOT / "docs" / "results" / "torchmil.json").read_text(encoding="utf-8"))
+    table = page.partition("<!-- table -->")[2].partition("<!-- end -->")[0].strip().splitlines()[2:]
+    shown = [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
+
+    def bounds(row: dict[str, Any], name: str) -> str:
+        found = [row[key] for key in (name, f"{name}_low", f"{name}_high")]
+        return "-" if found[0] is None else "{:.3f} [{:.3f}, {:.3f}]".format(*found)
+
+    assert len(rows) == len(shown)
+    for row, (model, check, n_train, fresh, shifted, worst, verdict, flags) in zip(rows, shown, strict=True):
+        assert (row["model"], f"`{row['check']}`", f"{row['n_train']:,}") == (model, check, n_train)
+        assert [bounds(row, f"{name}_auc") for name in ("fresh", "test", "worst")] == [fresh, shifted, worst]
+        assert row["verdict"] == verdict.strip("*")
+        assert set(flags.split()) == set(row["flags"].split()) - {"few-runs", "degraded", "below-oracle"}
 
 
 @pytest.mark.parametrize(

@@ -153,7 +153,7 @@ class Way:
             parts.append(_per_bag(module(*args, **kwargs), len(bags), args[0]))
             order += bags
         if len({part.shape[1] for part in parts}) > 1:
-            raise Misfit(f"returned one value for some bags and two for others, {str(parts[0].dtype)[6:]}")
+            raise Misfit("returned one value for some bags and two for others")
         joined = torch.cat(parts)
         if order == sorted(order):
             return joined
