@@ -331,7 +331,7 @@ def test_a_module_that_returns_something_else_later_is_an_error() -> None:
     class Moody(Flat):
         def forward(self, instances: Any, offsets: Any) -> Any:
             logits = super().forward(instances, offsets)
-            return logits if len(logits) < 6 else logits[:-1]
+            return logits if len(logits) < 10 else logits[:-1]
 
     with pytest.raises(ValueError, match=r"Moody returned shape \(31,\) for 32 bags"):
         mf.check_model(Moody, **QUICK)
@@ -625,6 +625,15 @@ def test_a_fitted_model_can_be_copied_and_pickled(source: Any) -> None:
         assert np.array_equal(other.decision_function(bags), scores)
         assert other.findings_ == model.findings_
     assert np.array_equal(fresh.fit(bags).decision_function(bags), scores)
+
+
+def test_it_has_the_parameters_of_deep_models_but_those_of_their_networks() -> None:
+    parameters = ModuleMIL(Flat, "flat", patience=3).get_params()
+    assert (parameters["module"], parameters["style"], parameters["patience"]) == (Flat, "flat", 3)
+    assert not {"hidden", "dropout"} & set(parameters)
+    assert clone(ModuleMIL(Flat, optimizer="adam")).optimizer == "adam"
+    with pytest.raises(TypeError, match="ModuleMIL takes no dropout and no hidden: that is up to the module"):
+        ModuleMIL(Flat, hidden=3, dropout=0.1)
 
 
 def test_the_device_is_checked_as_for_other_deep_models() -> None:

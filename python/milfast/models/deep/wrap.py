@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -15,14 +16,14 @@ from milfast.models.deep.calling import LOOKED_AT, BagModule, adapted
 from milfast.training import loop
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     from milfast.bags import Bags
-    from milfast.seeding import RandomState
 
 __all__ = ["ModuleMIL"]
+
+#: Parameters of `DeepMIL` that say what its network is.
+ALIEN = {"hidden", "dropout"}
 
 
 class ModuleMIL(DeepMIL):
@@ -46,18 +47,10 @@ class ModuleMIL(DeepMIL):
         (n_bags, longest bag, n_features), filled up with zeros, and a mask that is true where there is an instance, or
         as ``module(x)`` when it takes no mask, with bags of one size at a time; "single" as ``module(bag)``. Without it
         the style is found from the names of the arguments of ``forward`` and by trying, before any training.
-    epochs, batch_size : int
-        Passes over the training bags; bags per step. Bags are padded in batches of as many when they are scored.
-    lr, weight_decay : float
-        Of AdamW.
-    standardize : bool
-        Give each feature mean 0 and standard deviation 1 over all training instances.
-    device : str or torch.device
-    random_state : int, numpy.random.Generator, numpy.random.SeedSequence or None
-        Decides initialisation, shuffling, and whatever the module draws from the generators of torch, numpy or
-        `random`, which are left as they were found.
-    callback : callable, optional
-        ``callback(epoch, n_epochs, loss)`` after each epoch, counted from 1.
+    **settings
+        Parameters of `DeepMIL`, but for `hidden` and `dropout`, which are up to the module. Bags are padded in batches
+        of `batch_size` when they are scored as well. `random_state` also decides what the module draws from the
+        generators of numpy and `random`, which are left as they were found.
 
     Attributes
     ----------
@@ -89,30 +82,10 @@ class ModuleMIL(DeepMIL):
     'padded: module(x_padded, mask=mask), returns logits'
     """
 
-    def __init__(
-        self,
-        module: Any,
-        style: str | None = None,
-        *,
-        epochs: int = 20,
-        batch_size: int = 32,
-        lr: float = 1e-3,
-        weight_decay: float = 1e-2,
-        standardize: bool = True,
-        device: str | torch.device = "cpu",
-        random_state: RandomState = None,
-        callback: Callable[[int, int, float], object] | None = None,
-    ) -> None:
-        super().__init__(
-            epochs=epochs,
-            batch_size=batch_size,
-            lr=lr,
-            weight_decay=weight_decay,
-            standardize=standardize,
-            device=device,
-            random_state=random_state,
-            callback=callback,
-        )
+    def __init__(self, module: Any, style: str | None = None, **settings: Any) -> None:
+        if alien := ALIEN & settings.keys():
+            raise TypeError(f"ModuleMIL takes no {' and no '.join(sorted(alien))}: that is up to the module")
+        super().__init__(**settings)
         self.module = module
         self.style = style
 
@@ -229,3 +202,10 @@ class ModuleMIL(DeepMIL):
         assert isinstance(self.module_, BagModule)
         with loop.seeded(self.module_.seed, base._usable_device(self.device)):
             return super().decision_function(bags)
+
+
+# scikit-learn reads the parameters from it
+_SELF = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+ModuleMIL.__init__.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+    [_SELF, *(p for name, p in inspect.signature(ModuleMIL).parameters.items() if name not in ALIEN)]
+)
