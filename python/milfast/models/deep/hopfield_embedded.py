@@ -177,10 +177,11 @@ class EmbeddedHopfield(AttentionMIL):
         super()._check_parameters()
         for name in ("heads", "head_dim"):
             whole_number(name, getattr(self, name))
-        if isinstance(self.update_steps, bool) or not isinstance(self.update_steps, Integral):
-            raise TypeError(f"update_steps must be an integer; got {self.update_steps!r}")
-        if self.update_steps < 0:
-            raise ValueError(f"update_steps must be at least 0; got {self.update_steps!r}")
+        steps: object = self.update_steps
+        if isinstance(steps, bool) or not isinstance(steps, Integral):
+            raise TypeError(f"update_steps must be an integer; got {steps!r}")
+        if int(steps) < 0:
+            raise ValueError(f"update_steps must be at least 0; got {steps!r}")
         if self.beta is not None:
             positive_number("beta", self.beta)
         if not isinstance(self.norm, (bool, np.bool_)):
