@@ -47,8 +47,7 @@ class NystromAttention(nn.Module):
 
     References
     ----------
-    .. [1] Y. Xiong et al., "Nystroemformer: a Nystroem-based algorithm for approximating self-attention", AAAI 2021,
-       equations 13 and 15.
+    .. [1] Y. Xiong et al., "Nystroemformer: a Nystroem-based algorithm for approximating self-attention", AAAI 2021.
 
     Examples
     --------
