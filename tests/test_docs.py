@@ -157,3 +157,46 @@ def test_what_can_be_reached_and_had_for_nothing_comes_out_again() -> None:
             found["size"].append(f"{milfast.auc(bags.sizes, bags.labels):.3f}")
             found["count"].append(f"{milfast.auc(shown, bags.labels):.3f}")
         assert printed == [*found["oracle"], *found["size"], *found["count"]], (check, spelling)
+
+
+def recorded_verdicts(*names: str) -> dict[tuple[str, str], dict[str, str]]:
+    """Rows of tables that `milfast show --format markdown` wrote, of the spelling "paper"."""
+    found: dict[tuple[str, str], dict[str, str]] = {}
+    for name in names:
+        lines = (ROOT / "docs" / "results" / name).read_text(encoding="utf-8").splitlines()
+        header, _, *rows = [[cell.strip() for cell in line[1:-1].split(" | ")] for line in lines if line[:1] == "|"]
+        for cells in rows:
+            row = dict(zip(header, cells, strict=True))
+            if row["recipe"] == "paper":
+                found[row["model"], row["check"]] = row
+    return found
+
+
+def table_of(page: str, columns: int) -> list[list[str]]:
+    """Rows of the only table of a page that has so many columns, below its header."""
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if line[:1] == "|"]
+    return [row for row in rows if len(row) == columns and not row[0].startswith("-")][1:]
+
+
+def test_the_page_of_deep_models_has_them_all_with_the_recorded_verdicts() -> None:
+    pytest.importorskip("torch")
+    page = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
+    recorded = recorded_verdicts("check-all-fast.md", "published-models.md")
+    rows = table_of(page, 6)
+    assert sorted(row[0] for row in rows) == sorted(milfast.models.names("deep"))
+    checks = ("presence", "threshold-poison", "false-frequency")
+    for model, claims, _, *cells in rows:
+        assert claims == (getattr(milfast.models.get(model), "claims", None) or "nothing")
+        for check, cell in zip(checks, cells, strict=True):
+            row = recorded.get((model, check))
+            if row is None:
+                assert cell == "-", (model, check)
+                continue
+            expected = f"{row['verdict']} {row['shifted AUC'].split()[0]}"
+            if "worst-stratum" in row["flags"].split():
+                expected += f", worst {row['worst sort'].split()[0]}"
+            assert cell == expected, (model, check)
+    for model, *cells in table_of(page, 7):
+        for check, ours in zip(checks, cells[1::2], strict=True):
+            row = recorded.get((model, check))
+            assert ours == (f"{row['train AUC']} / {row['shifted AUC'].split()[0]}" if row else "-"), (model, check)

@@ -158,7 +158,8 @@ class DeepMIL(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Give a model that adds parameters, and passes the others on as ``**settings``, one list of all of them."""
         super().__init_subclass__(**kwargs)
-        if "__init__" not in vars(cls):
+        own = vars(cls).get("__init__")
+        if own is None or all(p.kind is not p.VAR_KEYWORD for p in inspect.signature(own).parameters.values()):
             return
         parameters: dict[str, inspect.Parameter] = {}
         for kind in reversed(cls.__mro__):
@@ -166,7 +167,7 @@ class DeepMIL(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no 
                 parameters |= inspect.signature(vars(kind)["__init__"]).parameters
         # scikit-learn reads parameters and their defaults from the signature
         named = sorted((p for p in parameters.values() if p.kind is not p.VAR_KEYWORD), key=lambda p: p.kind)
-        cls.__init__.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined]
+        own.__signature__ = inspect.Signature(named)
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
@@ -395,13 +396,14 @@ class DeepMIL(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no 
         return state
 
 
-def whole_number(name: str, value: object) -> None:
-    """Refuse a parameter that is no integer of at least 1.
+def whole_number(name: str, value: object, *, least: int = 1) -> None:
+    """Refuse a parameter that is no integer, or too small.
 
     Parameters
     ----------
     name : str
     value : object
+    least : int
 
     Raises
     ------
@@ -409,8 +411,8 @@ def whole_number(name: str, value: object) -> None:
     """
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(f"{name} must be an integer; got {value!r}")
-    if int(value) < 1:
-        raise ValueError(f"{name} must be at least 1; got {value!r}")
+    if int(value) < least:
+        raise ValueError(f"{name} must be at least {least}; got {value!r}")
 
 
 def positive_number(name: str, value: object, *, or_zero: bool = False) -> None:

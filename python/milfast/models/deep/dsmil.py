@@ -167,7 +167,7 @@ class DSMIL(AttentionMIL):
     References
     ----------
     .. [1] B. Li, Y. Li, K. W. Eliceiri, "Dual-stream multiple instance learning network for whole slide image
-       classification with self-supervised contrastive learning", CVPR 2021, equations 3 to 6.
+       classification with self-supervised contrastive learning", CVPR 2021.
 
     Examples
     --------

@@ -6,7 +6,6 @@ pooled is a weighted average under a linear head, which a further instance can l
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -177,10 +176,7 @@ class EmbeddedHopfield(AttentionMIL):
         super()._check_parameters()
         for name in ("heads", "head_dim"):
             whole_number(name, getattr(self, name))
-        if isinstance(self.update_steps, bool) or not isinstance(self.update_steps, Integral):
-            raise TypeError(f"update_steps must be an integer; got {self.update_steps!r}")
-        if self.update_steps < 0:
-            raise ValueError(f"update_steps must be at least 0; got {self.update_steps!r}")
+        whole_number("update_steps", self.update_steps, least=0)
         if self.beta is not None:
             positive_number("beta", self.beta)
         if not isinstance(self.norm, (bool, np.bool_)):

@@ -47,8 +47,7 @@ class NystromAttention(nn.Module):
 
     References
     ----------
-    .. [1] Y. Xiong et al., "Nystroemformer: a Nystroem-based algorithm for approximating self-attention", AAAI 2021,
-       equations 13 and 15.
+    .. [1] Y. Xiong et al., "Nystroemformer: a Nystroem-based algorithm for approximating self-attention", AAAI 2021.
 
     Examples
     --------
@@ -86,7 +85,7 @@ class NystromAttention(nn.Module):
         query = query * (width // self.heads) ** -0.5
         if marks == length:
             whole = torch.softmax(query @ key.transpose(2, 3), 3)
-            mixed = whole @ (pseudo_inverse(whole) @ whole)
+            mixed = inverse_product(whole) @ whole
             attended = (mixed + convolution_matrix(self.conv.weight[:, 0], length)) @ value
         else:
             few = (n, self.heads, marks, -1, width // self.heads)
@@ -164,6 +163,37 @@ def pseudo_inverse(matrices: Tensor) -> Tensor:
         inner = torch.baddbmm(15 * one, near, 7 * one - near, alpha=-1)
         inverse = inverse @ torch.baddbmm(13 / 4 * one, near, inner, alpha=-1 / 4)
     return inverse.view(matrices.shape)
+
+
+def inverse_product(matrices: Tensor) -> Tensor:
+    """``A Z`` for the approximate inverse ``Z`` of `pseudo_inverse`, in half as many matrix products.
+
+    ``P = A Z`` follows an iteration of its own, ``P <- (13 P - 15 P^2 + 7 P^3 - P^4) / 4`` from ``A A'``, scaled.
+
+    Parameters
+    ----------
+    matrices : Tensor, shape (..., m, m)
+        Not negative.
+
+    Returns
+    -------
+    Tensor, shape (..., m, m)
+
+    Examples
+    --------
+    >>> import torch
+    >>> matrices = torch.tensor([[[0.8, 0.2], [0.4, 0.6]]])
+    >>> bool(torch.allclose(inverse_product(matrices), matrices @ pseudo_inverse(matrices), atol=1e-6))
+    True
+    """
+    given = matrices.flatten(0, -3)
+    sums = given.sum(-1).amax(-1) * given.sum(-2).amax(-1)
+    product = given @ given.transpose(1, 2) / sums[:, None, None]
+    for _ in range(STEPS):
+        square = product @ product
+        low = torch.sub(13 / 4 * product, square, alpha=15 / 4)
+        product = torch.baddbmm(low, square, 7 * product - square, alpha=1 / 4)
+    return product.view(matrices.shape)
 
 
 class PositionEncoding(nn.Module):
