@@ -249,6 +249,19 @@ def test_a_known_rule_that_counts_is_found_and_said() -> None:
     assert "(concept 0 at least 2 times and concept 1 at least 2 times) or concept 2 at least 2 times" in str(rule)
 
 
+def test_a_number_of_instances_implies_the_smaller_ones() -> None:
+    model = known(max_count=2)
+    with torch.no_grad():
+        model.module_.weight[1, 2] = 1.0  # concept 2 once, and twice
+        model.module_.bias[1] = 20.0
+    held = [[], [2], [2, 2], [0], [1]]
+    assert model.predict(with_concepts(held)).tolist() == [0, 0, 1, 0, 0]
+    largest, _ = model._largest(with_concepts(held))
+    parts, _ = model._parts(largest)
+    assert (parts[0, 1, 4:] < -20).all()  # both matter
+    assert model.rule(with_concepts(held), agreement=1.0).terms == (((2, 2),),)
+
+
 def test_a_rule_says_what_pruning_costs() -> None:
     held = [[], [0], [1], [2], [0, 1], [0, 2], [1, 2], [0, 1, 2], [0, 0], [1, 1, 1]]
     rule = known().rule(with_concepts(held), agreement=0.9)

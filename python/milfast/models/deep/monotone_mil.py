@@ -60,7 +60,7 @@ class MonotoneNetwork(nn.Module):
     instances: frequency cannot be evidence. With a larger `max_count` copies may raise f, as they must where counts
     decide, and never beyond `max_count` of them.
 
-    All of this is exact for the largest logits; f itself is computed up to the rounding of floats.
+    All of this is exact in what is pooled, given the logits; logits and f are computed up to the rounding of floats.
 
     Parameters
     ----------
@@ -77,12 +77,13 @@ class MonotoneNetwork(nn.Module):
     Notes
     -----
     With saturating units (tanh) in place of logarithms the gradients vanish, and nothing is learned. Weights of a unit
-    start uneven, most of them near zero, with a sum of 2, and b_m such that f starts near 0. Where all weights start
-    alike (softplus of normals), f starts far below 0 and many fits of ``threshold-poison`` stop at a single concept.
+    start uneven, most of them near zero, with a sum of 2, and b_m such that f starts near 0. Where weights start alike
+    (softplus of normals), f starts far below 0, and 2 of 10 fits of ``threshold-poison``, spelled ``notebook``, stopped
+    at a single concept.
 
     The perceptron sees the features and their squares (up to three standard deviations), because the log-likelihood
-    ratio of two normal laws is a quadratic function: a concept that differs by its variance, as in ``presence``, is
-    learned from a fourth of the bags.
+    ratio of two normal laws is a quadratic function. A concept that differs by its variance is learned from fewer bags
+    so: with 2,000 bags of ``presence``, spelled ``paper``, the shifted AUC is 0.981 in place of 0.971.
 
     Examples
     --------
@@ -470,11 +471,10 @@ class MonotoneMIL(base.DeepMIL):
             changed[:, unit] += means[unit, condition] - parts[:, unit, condition]
             if agreeing(changed) >= agreement:
                 units, conditions[unit, condition] = changed, False
-        terms = [
-            tuple((int(c) // self.max_count, int(c) % self.max_count + 1) for c in np.flatnonzero(unit))
-            for unit in conditions
-        ]
-        return Rule(tuple(dict.fromkeys(terms)), agreeing(units), len(bags))
+        count = self._network().max_count
+        # what is there twice is there once: the largest number of a concept, which comes last, says it all
+        terms = [{int(c) // count: int(c) % count + 1 for c in np.flatnonzero(unit)} for unit in conditions]
+        return Rule(tuple(dict.fromkeys(tuple(term.items()) for term in terms)), agreeing(units), len(bags))
 
     def _largest(self, bags: Bags) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Largest concept logits of each bag, in descending order, and their rows; as `segment_largest`."""
