@@ -243,7 +243,7 @@ def test_a_cell_does_not_depend_on_which_others_are_asked_for() -> None:
 
     everything = run(recipe="all")
     assert set(everything) == {(c, s) for c in mf.checks.names() for s in mf.checks.get(c).spellings}
-    assert len(everything) == 3 * 3 + 3 * 3 + 3
+    assert len(everything) == 3 * 3 + 3 * 3 + 4
     paper = run(checks="paper", recipe="all")
     assert list(paper) == [(check, spelling) for check in CHECKS for spelling in SPELLINGS]
     assert all(everything[cell] == row for cell, row in paper.items())
@@ -271,8 +271,9 @@ def test_one_fit_serves_a_check_and_its_laws() -> None:
     assert len(fits) == 2
     fits.clear()
     mf.check_model(Spy(), **more)
-    # presence with three laws, two more of the paper, bag-size, correlated; label-swap fits a second model
-    assert len(fits) == 2 * (1 + 2 + 1 + 1 + 2)
+    # presence with three laws, two more of the paper, bag-size, correlated, threshold-count; label-swap fits a second
+    # model
+    assert len(fits) == 2 * (1 + 2 + 1 + 1 + 1 + 2)
 
 
 def test_a_law_has_random_numbers_of_its_own_whichever_others_are_tried_on_the_same_fit() -> None:
@@ -307,7 +308,8 @@ def test_checks_are_listed_by_their_codes() -> None:
     assert codes == sorted(codes)
     assert tuple(mf.checks.names("paper")) == CHECKS
     assert mf.checks.names("laws") == ["permutation", "null-copies", "monotonicity"]
-    assert set(mf.checks.names()) == {*CHECKS, *mf.checks.names("laws"), "bag-size", "label-swap", "correlated"}
+    others = {"bag-size", "label-swap", "correlated", "threshold-count"}
+    assert set(mf.checks.names()) == {*CHECKS, *mf.checks.names("laws"), *others}
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])

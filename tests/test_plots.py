@@ -36,6 +36,7 @@ PANELS = {
     "bag-size": SHIFTS,
     "label-swap": [f"{model} model, {label}" for model in ("first", "second") for label in ("negative", "positive")],
     "correlated": SHIFTS,
+    "threshold-count": SHIFTS,
 }
 PRESENCE_LEGEND = [
     "background: no concept",
@@ -58,6 +59,7 @@ LEGENDS = {
     "bag-size": ["background: no concept", "signal: concept 'signal'"],
     "label-swap": ["background: no concept", "signal: concept 'signal'"],
     "correlated": ["noise", "raised", "height: value along the raised direction"],
+    "threshold-count": ["background: no concept", "low: concept 'low'", "high: concept 'high'"],
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 from typing import Any
 
@@ -565,6 +566,93 @@ def test_balanced_shares_are_met_to_the_nearest_bag(n_bags: int) -> None:
         assert abs(held[kind].sum() - share * n_bags) < 1
 
 
+# ---------------------------------------------------------------- recipes that count
+
+
+def counting(**changes: Any) -> BagRecipe:
+    """Positive bags hold two signals, of either of two kinds."""
+    parts: dict[str, Any] = {
+        "components": (
+            Component("background"),
+            Component("signal", 9.0, concept="signal", at_least=2),
+            Component("other", -9.0, concept="signal", at_least=2),
+        ),
+        "negative": (Draw(("signal", "other"), (0, 1)), Draw("background", (1, 3))),
+        "positive": (Draw(("signal", "other"), (2, 3), "instance"), Draw("background", (1, 3))),
+    }
+    return own(**(parts | changes))
+
+
+def test_a_concept_can_be_asked_for_several_times() -> None:
+    recipe = counting()
+    assert recipe.at_least == {"signal": 2}
+    bags = recipe.sample(2000, random_state=1)
+    held = counts(bags, recipe)
+    shown = held["signal"] + held["other"]  # two kinds of one concept count together
+    assert_array_equal(recipe.holds(bags), shown >= 2)
+    assert_array_equal(recipe.holds(bags), bags.labels == 1)
+    sorts = recipe.strata(bags)
+    assert_array_equal(sorts["too few signal"], shown == 1)
+    assert_array_equal(sorts["no concept"], shown == 0)
+    assert recipe.oracle_auc(bags) == 1.0
+
+
+def test_the_oracle_of_counts_is_the_evidence_of_that_rank() -> None:
+    recipe = counting()
+    bags = recipe.sample(300, random_state=2, dtype="float64")
+    density = np.stack(
+        [
+            stats.multivariate_normal(mean, component.variance * np.eye(2)).logpdf(bags.instances)
+            for mean, component in zip(recipe.means, recipe.components, strict=True)
+        ]
+    )
+    evidence = np.logaddexp(density[1], density[2]) - density[0]
+    ranked = [sorted(evidence[a:b], reverse=True) for a, b in zip(bags.offsets, bags.offsets[1:], strict=False)]
+    expected = [values[1] if len(values) > 1 else -np.inf for values in ranked]
+    assert -np.inf in expected
+    np.testing.assert_allclose(recipe.oracle(bags), expected, rtol=1e-9)
+
+
+def test_a_recipe_that_counts_wrongly_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"its positive bag \d+ lacks a concept, .* often enough: \{'signal': 2\}"):
+        counting(positive=(Draw("signal", (1, 2)),)).sample(100, random_state=0)
+    with pytest.raises(ValueError, match=r"its negative bag \d+ holds every concept"):
+        counting(negative=(Draw(("signal", "other"), (1, 2), "instance"),)).sample(100, random_state=0)
+
+
+def test_counts_go_through_json_and_are_not_written_where_presence_is_enough() -> None:
+    again = BagRecipe.from_dict(json.loads(json.dumps(counting().to_dict())))
+    assert again.at_least == {"signal": 2}
+    assert [c.get("at_least") for c in counting().to_dict()["components"]] == [None, 2, 2]
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_threshold_count_is_as_described(training: bool) -> None:
+    recipe = recipe_of("threshold-count", "strict")
+    bags = recipe.sample(6000, training=training, random_state=20)
+    assert_array_equal(recipe.holds(bags), bags.labels == 1)
+    assert recipe.oracle_auc(bags) == 1.0
+    held = counts(bags, recipe)
+    low, high = held["low"], held["high"]
+    positive = bags.labels == 1
+    for kind in (low, high):
+        assert stats.chisquare(np.bincount(kind[positive] - 2, minlength=3)).pvalue > 1e-4
+    fewer, more = np.minimum(low, high)[~positive], np.maximum(low, high)[~positive]
+    assert (fewer == 1).all()
+    assert (low < high)[~positive].sum() == 1500
+    start, end = (2, 4) if training else (12, 16)
+    assert stats.chisquare(np.bincount(more - start, minlength=end - start + 1)).pvalue > 1e-4
+    assert {name: int(sort.sum()) for name, sort in recipe.strata(bags).items()} == {
+        "low and too few high": 1500,
+        "too few low and high": 1500,
+    }
+    # neither the size nor presence tells anything; the number of concept instances is the bait
+    auc, variance, *_ = delong(bags.sizes, bags.labels)
+    assert abs(auc - 0.5) < 4 * math.sqrt(variance)
+    assert mf.auc(np.minimum(low, 1) + np.minimum(high, 1), bags.labels) == 0.5
+    assert mf.auc(low + high, bags.labels) == pytest.approx(0.907 if training else 0.0, abs=0.02)
+
+
 def test_a_recipe_says_all_it_knows() -> None:
     row = own().to_dict()
     assert row["components"][1] == {"name": "signal", "mean": 4.0, "variance": 1.0, "concept": "signal"}
@@ -591,6 +679,24 @@ def test_registered_checks_have_a_line_of_summary() -> None:
         (lambda: Component("a", np.nan), "mean of component 'a' must be finite, at most .* in size; got nan"),
         (lambda: Component("a", (0.0, np.inf)), "mean of component 'a' must be finite"),
         (lambda: Component("a", [[0.0]]), "mean of component 'a' must be a number or one number a feature"),
+        (lambda: Component("a", concept="c", at_least=0), "at_least of component 'a' must be a positive .*; got 0"),
+        (lambda: Component("a", concept="c", at_least=1.5), "at_least of component 'a' must be a positive .*; got 1.5"),
+        (
+            lambda: Component("a", concept="c", at_least=True),
+            "at_least of component 'a' must be a positive .*; got True",
+        ),
+        (lambda: Component("a", at_least=2), "component 'a' shows no concept of which there could be at_least 2"),
+        (
+            lambda: own(
+                components=(Component("background", concept="c"), Component("signal", concept="c", at_least=3))
+            ),
+            "components of recipe 'own' that show 'c' disagree about at_least: 1 and 3",
+        ),
+        (lambda: mf.sample_bags("threshold-count", 2, at_least=1), "at_least must be an integer above 1, .* got 1"),
+        (
+            lambda: mf.sample_bags("threshold-count", 2, shifted_count=(1, 9)),
+            r"shifted_count must start at 2, .*\(1, 9\)",
+        ),
         (lambda: Draw("a", choice="any"), "choice must be each, bag, balanced or instance; got 'any'"),
         (lambda: Draw("a", split="none"), "split must be both, train or test; got 'none'"),
         (lambda: Draw("a", probability=1.1), r"probability must lie in \[0, 1\]; got 1.1"),

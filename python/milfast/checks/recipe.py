@@ -17,7 +17,7 @@ from milfast.checks.task import Task
 from milfast.seeding import seed_value
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -48,14 +48,25 @@ class Component:
         Variance of each feature.
     concept : str, optional
         The concept whose presence such an instance shows. None for instances that mean nothing (the null class).
+    at_least : int
+        Number of instances of the concept that a positive bag needs, the same for all components that show it.
     """
 
     name: str
     mean: float | tuple[float, ...] = 0.0
     variance: float = 1.0
     concept: str | None = None
+    at_least: int = 1
 
     def __post_init__(self) -> None:
+        if not is_integer(self.at_least) or not 1 <= self.at_least <= MOST:
+            raise ValueError(
+                f"at_least of component {self.name!r} must be a positive integer up to 2**31; got {self.at_least!r}"
+            )
+        if self.at_least > 1 and self.concept is None:
+            raise ValueError(
+                f"component {self.name!r} shows no concept of which there could be at_least {self.at_least}"
+            )
         if not 1 / LARGEST <= self.variance <= LARGEST:
             raise ValueError(
                 f"variance of component {self.name!r} must be positive, {1 / LARGEST:g} to {LARGEST:g}; "
@@ -146,8 +157,9 @@ class Draw:
 class BagRecipe(Task):
     """What negative and positive bags are made of, in training and in testing.
 
-    A bag is positive if and only if every concept is present in it. What differs between training and testing must not
-    touch that rule: then a model that has learned the rule scores alike on both.
+    A bag is positive if and only if every concept is present in it, or present often enough where components say
+    `at_least`. What differs between training and testing must not touch that rule: then a model that has learned the
+    rule scores alike on both.
 
     Parameters
     ----------
@@ -215,6 +227,13 @@ class BagRecipe(Task):
             raise ValueError(f"filler {self.filler!r} is not among the components {', '.join(names)}")
         if not self.concepts:
             raise ValueError(f"recipe {self.name!r} has no component with a concept, so no bag could be positive")
+        for concept in self.concepts:
+            asked = sorted({c.at_least for c in self.components if c.concept == concept})
+            if len(asked) > 1:
+                raise ValueError(
+                    f"components of recipe {self.name!r} that show {concept!r} disagree about at_least: "
+                    f"{' and '.join(map(str, asked))}"
+                )
         if self.order not in ("shuffled", "negatives-first"):
             raise ValueError(f"order must be shuffled or negatives-first; got {self.order!r}")
         if self.size is not None and not (
@@ -239,7 +258,12 @@ class BagRecipe(Task):
     @property
     def concepts(self) -> tuple[str, ...]:
         """Concepts that must all be present in a positive bag."""
-        return tuple(dict.fromkeys(c.concept for c in self.components if c.concept is not None))
+        return tuple(self.at_least)
+
+    @property
+    def at_least(self) -> dict[str, int]:
+        """Number of instances of each concept that a positive bag needs."""
+        return {c.concept: c.at_least for c in self.components if c.concept is not None}
 
     @cached_property
     def means(self) -> NDArray[np.float64]:
@@ -313,11 +337,13 @@ class BagRecipe(Task):
         n_positive = int(np.floor(n_bags * positive_fraction + 0.5))
         split = "train" if training else "test"
         concepts = self.concepts
+        counted = max(self.at_least.values()) > 1
         instances, offsets, labels, kinds = _core.sample_bags(
             name=self.name,
             means=self.means,
             deviations=[float(np.sqrt(c.variance)) for c in self.components],
-            concepts=[None if c.concept is None else concepts.index(c.concept) for c in self.components],
+            # the sampler checks labels by presence; where counts matter they are checked below
+            concepts=[None if counted or c.concept is None else concepts.index(c.concept) for c in self.components],
             negative=[self._tuple(d) for d in self.negative if d.split in ("both", split)],
             positive=[self._tuple(d) for d in self.positive if d.split in ("both", split)],
             filler=self.kinds.index(self.filler),
@@ -329,7 +355,14 @@ class BagRecipe(Task):
             seed=seed_value(random_state),
             single=precision == np.float32,
         )
-        return Bags._trusted(instances, offsets, labels, kinds)
+        bags = Bags._trusted(instances, offsets, labels, kinds)
+        if counted and len(wrong := np.flatnonzero(self.holds(bags) != (labels == 1))):
+            role, holds = ("positive", "lacks a") if labels[wrong[0]] else ("negative", "holds every")
+            raise ValueError(
+                f"recipe {self.name!r} contradicts itself: its {role} bag {wrong[0]} {holds} concept, but a bag is "
+                f"positive if and only if every concept is present often enough: {self.at_least}"
+            )
+        return bags
 
     def _tuple(self, draw: Draw) -> tuple[Sequence[Range], list[int], list[float], str, float]:
         largest = 1.0 if draw.weights is None else max(draw.weights)  # weights may be as large or small as floats get
@@ -337,7 +370,7 @@ class BagRecipe(Task):
         return draw.ranges, [self.kinds.index(n) for n in draw.names], weights, draw.choice, float(draw.probability)
 
     def holds(self, bags: Bags) -> NDArray[np.bool_]:
-        """Whether every concept is present in a bag, according to the kinds of its instances.
+        """Whether every concept is present (often enough) in a bag, according to the kinds of its instances.
 
         Parameters
         ----------
@@ -355,19 +388,22 @@ class BagRecipe(Task):
         """
         if bags.kinds is None:
             raise ValueError("bags carry no kinds: only bags sampled from a recipe do")
-        present: NDArray[np.bool_] = np.logical_and.reduce(self._shown(bags), axis=1)
+        present: NDArray[np.bool_] = np.logical_and.reduce(self._shown(bags) == list(self.at_least.values()), axis=1)
         return present
 
-    def _shown(self, bags: Bags) -> NDArray[np.bool_]:
-        """Which concepts a bag holds, shape (n_bags, n_concepts)."""
-        shown = np.empty((len(bags), len(self.concepts)), dtype=bool)
-        for column, concept in enumerate(self.concepts):
+    def _shown(self, bags: Bags) -> NDArray[np.int64]:
+        """How often a bag holds each concept, counted as far as it matters, shape (n_bags, n_concepts)."""
+        shown = np.empty((len(bags), len(self.concepts)), dtype=np.int64)
+        for column, (concept, least) in enumerate(self.at_least.items()):
             shows = np.array([c.concept == concept for c in self.components])[bags.kinds]
-            shown[:, column] = np.logical_or.reduceat(shows, bags.offsets[:-1])
+            if least == 1:
+                shown[:, column] = np.logical_or.reduceat(shows, bags.offsets[:-1])
+            else:
+                shown[:, column] = np.add.reduceat(shows, bags.offsets[:-1], dtype=np.int64).clip(max=least)
         return shown
 
     def strata(self, bags: Bags) -> dict[str, NDArray[np.bool_]]:
-        """Negative bags by the concepts that they hold, where they differ in that.
+        """Negative bags by the concepts that they hold, enough of them or too few, where they differ in that.
 
         Parameters
         ----------
@@ -393,21 +429,30 @@ class BagRecipe(Task):
         groups = np.unique(shown[negative], axis=0)[::-1]
         if len(groups) < 2:
             return {}
-        held = [[c for c, there in zip(self.concepts, group, strict=True) if there] for group in groups]
-        names = [" and ".join(concepts) if concepts else "no concept" for concepts in held]
+        names = [self._sort(group, str) for group in groups]
         if "" in names or len(set(names)) < len(names):  # concepts of odd names
-            names = [" and ".join(map(repr, concepts)) if concepts else "no concept" for concepts in held]
+            names = [self._sort(group, repr) for group in groups]
         return {
             name: np.logical_and(negative, (shown == group).all(axis=1))
             for name, group in zip(names, groups, strict=True)
         }
 
+    def _sort(self, group: NDArray[np.int64], name: Callable[[str], str]) -> str:
+        """What a sort of bags is called that holds each concept that often."""
+        held = [
+            name(concept) if count == least else f"too few {name(concept)}"
+            for (concept, least), count in zip(self.at_least.items(), group, strict=True)
+            if count
+        ]
+        return " and ".join(held) if held else "no concept"
+
     def oracle(self, bags: Bags) -> NDArray[np.float64]:
         """Score of a bag by the true rule: what a model could reach at best.
 
         The evidence of an instance for a concept is the logarithm of its likelihood ratio, kinds of the concept against
-        all other kinds of the recipe; a bag has the largest evidence of its instances, and the smallest over concepts.
-        It knows the law of every kind, but sees the features only.
+        all other kinds of the recipe; a bag has the largest evidence of its instances (the t-th largest where at least
+        t of them are needed), and the smallest over concepts. It knows the law of every kind, but sees the features
+        only.
 
         Parameters
         ----------
@@ -423,10 +468,13 @@ class BagRecipe(Task):
             distance = np.einsum("ij,ij->i", difference, difference)
             row[:] = -0.5 * (distance / component.variance + self.n_features * np.log(component.variance))
         worst = np.full(len(bags), np.inf)
-        for concept in self.concepts:
+        for concept, least in self.at_least.items():
             shows = np.array([c.concept == concept for c in self.components])
             evidence = np.logaddexp.reduce(density[shows]) - np.logaddexp.reduce(density[~shows])
-            worst = np.minimum(worst, np.maximum.reduceat(evidence, bags.offsets[:-1]))
+            largest = (
+                np.maximum.reduceat(evidence, bags.offsets[:-1]) if least == 1 else _largest(evidence, bags, least)
+            )
+            worst = np.minimum(worst, largest)
         return worst
 
     def to_dict(self) -> dict[str, Any]:
@@ -435,8 +483,14 @@ class BagRecipe(Task):
         Returns
         -------
         dict
+            Without `at_least` where presence is enough, so that studies know recipes again that were written before
+            there were counts.
         """
-        return dataclasses.asdict(self)
+        values = dataclasses.asdict(self)
+        for component in values["components"]:
+            if component["at_least"] == 1:
+                del component["at_least"]
+        return values
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> BagRecipe:
@@ -466,6 +520,15 @@ class BagRecipe(Task):
             },
         }
         return cls(**{**{k: _tuples(v) for k, v in values.items()}, **parts})
+
+
+def _largest(values: NDArray[np.float64], bags: Bags, rank: int) -> NDArray[np.float64]:
+    """The value of that rank in each bag, 1 for the largest; -inf for bags of fewer instances."""
+    descending = np.lexsort((-values, bags.bag_index))
+    found = np.full(len(bags), -np.inf)
+    enough = bags.sizes >= rank
+    found[enough] = values[descending[bags.offsets[:-1][enough] + rank - 1]]
+    return found
 
 
 def _tuples(value: Any) -> Any:
