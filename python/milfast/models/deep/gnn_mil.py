@@ -1,7 +1,7 @@
 """GNN-MIL: graph convolutions between nearest neighbours and a mean, as tested by Raff & Holt (2023).
 
-MIL assumption: **none**, although the graph network that it is named after claims the standard one (table 1 of Raff &
-Holt). A mean falls as easily as it rises, and an instance that comes between two neighbours changes their graph.
+MIL assumption: **none**, although table 1 of Raff & Holt lists the threshold assumption as its claim. A mean falls as
+easily as it rises, and an instance that comes between two neighbours changes their graph.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ class GNNMIL(DeepMIL):
     (2, 2)
     """
 
-    claims: ClassVar[str] = "standard"
+    claims: ClassVar[str] = "threshold"
 
     def __init__(self, *, dropout: float = 0.1, neighbours: int = 2, **settings: Any) -> None:
         super().__init__(dropout=dropout, **settings)

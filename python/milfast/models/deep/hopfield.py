@@ -1,6 +1,6 @@
 """Hopfield: Hopfield pooling of the instances as they are, as tested by Raff & Holt (2023).
 
-MIL assumption: **none**, although Hopfield pooling claims the standard one (table 1 of Raff & Holt). With its
+MIL assumption: **none**, although table 1 of Raff & Holt lists the threshold assumption as its claim. With its
 LayerNorms, which it has unless told otherwise, it cannot see any signal of the three published tests.
 """
 
@@ -94,7 +94,7 @@ class Hopfield(DeepMIL):
     (2, 2)
     """
 
-    claims: ClassVar[str] = "standard"
+    claims: ClassVar[str] = "threshold"
 
     def __init__(self, *, dropout: float = 0.0, heads: int = 8, norm: bool = True, **settings: Any) -> None:
         super().__init__(dropout=dropout, **settings)

@@ -1,7 +1,7 @@
 """Hopfield pooling of embedded instances (Ramsauer et al. 2021).
 
-MIL assumption: **none**, although Hopfield pooling claims the standard one (table 1 of Raff & Holt 2023). What is
-pooled is a weighted average under a linear head, which a further instance can lower.
+MIL assumption: **none**, although table 1 of Raff & Holt (2023) lists the threshold assumption as the claim of Hopfield
+pooling. What is pooled is a weighted average under a linear head, which a further instance can lower.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class EmbeddedHopfield(AttentionMIL):
     ((2, 2), (3,))
     """
 
-    claims: ClassVar[str | None] = "standard"
+    claims: ClassVar[str | None] = "threshold"
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """Tran-MIL: a transformer over the instances and a maximum per feature, as tested by Raff & Holt (2023).
 
-MIL assumption: **none**, and none is claimed by TransMIL, whose instances are correlated; Raff & Holt read it as the
-standard one. Each instance sees all others, so one more instance may change a bag in either direction.
+MIL assumption: **none**. Table 1 of Raff & Holt lists the threshold assumption as its claim; TransMIL, which it is
+named after, is about correlated instances. Each instance sees all others, so one more can change a bag either way.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class TranMIL(DeepMIL):
     (2, 2)
     """
 
-    claims: ClassVar[str] = "standard"
+    claims: ClassVar[str] = "threshold"
 
     def __init__(self, *, dropout: float = 0.1, layers: int = 3, heads: int = 8, **settings: Any) -> None:
         super().__init__(dropout=dropout, **settings)
