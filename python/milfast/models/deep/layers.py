@@ -90,7 +90,8 @@ class _Tanh(torch.autograd.Function):
     @staticmethod
     def backward(context: Any, gradient: Tensor) -> Tensor:
         result: Tensor = context.saved_tensors[0]
-        return gradient * (1 - result * result)
+        backward: Tensor = torch.ops.aten.tanh_backward(gradient, result)
+        return backward
 
 
 def tanh(values: Tensor) -> Tensor:
