@@ -7,7 +7,6 @@ use crate::simd::{Kernel, Real, RealKernel, Vectors, dispatch, dispatch_reals};
 use crate::tiles::{Differences, Form, Panels, Power, Products, QUAD, Quads, ROWS, Rows, TASK, each, tile};
 
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
 
 /// Pairs times features from which threads pay.
 pub(crate) const LARGE: usize = 1 << 18;
@@ -122,23 +121,20 @@ struct MatrixRows<'a, T, F> {
     piece: Range<usize>,
     form: F,
     out: &'a mut [T],
-    /// Length of a row of `out`, and the column that it begins with.
-    width: usize,
-    start: usize,
 }
 
 impl<T: Real, F: Form<T>> MatrixRows<'_, T, F> {
     /// `H` quads from row `at` of `out` on.
     #[inline(always)]
     fn some<S: Vectors<T>, const H: usize>(&mut self, simd: S, at: usize) {
-        let n = self.width;
+        let n = self.panels.n;
         let quad = self.first + at / QUAD;
         let mut rows = [self.quads.get(quad); H];
         each!(h < H => { rows[h] = self.quads.get(quad + h) });
         for i in self.piece.clone() {
             for lane in (0..T::LANES).step_by(2 * S::WIDTH) {
                 let values = tile(simd, self.form, rows, self.panels.get(i), lane);
-                let column = i * T::LANES + lane - self.start;
+                let column = i * T::LANES + lane;
                 each!(h < H => {
                     each!(w < QUAD => {
                         // where a quad is not full its last rows go nowhere
@@ -164,7 +160,7 @@ impl<T: Real, F: Form<T>> RealKernel<T> for MatrixRows<'_, T, F> {
     type Output = ();
     #[inline(always)]
     fn run<S: Vectors<T>>(mut self, simd: S) {
-        let n_rows = self.out.len() / self.width;
+        let n_rows = self.out.len() / self.panels.n;
         // all panels of the piece pass by some rows, so that long stretches of a row are written
         let mut at = 0;
         while at < n_rows {
@@ -199,22 +195,20 @@ impl<T: Real> Kernel for Transpose<'_, T> {
     fn run(self) {
         // as long stretches of both matrices as a copy that stays near the processor allows
         const TILE: usize = 64;
-        // rows of the tile that were a power of two apart would have to share few places in the cache
-        const STRIDE: usize = TILE + 16;
         let height = self.to.len() / self.to_columns;
-        let mut tile = [T::default(); TILE * STRIDE];
+        let mut tile = [T::default(); TILE * TILE];
         for first in (0..self.width).step_by(TILE) {
             let across = TILE.min(self.width - first);
             for top in (0..height).step_by(TILE) {
                 let down = TILE.min(height - top);
-                for (j, row) in tile.chunks_exact_mut(STRIDE).enumerate().take(across) {
+                for (j, row) in tile.chunks_exact_mut(TILE).enumerate().take(across) {
                     let start = (self.corner[0] + first + j) * self.from_columns + self.corner[1] + top;
                     row[..down].copy_from_slice(&self.from[start..start + down]);
                 }
                 for i in 0..down {
                     let start = (top + i) * self.to_columns + self.column + first;
                     let row = &mut self.to[start..start + across];
-                    for (to, from) in row.iter_mut().zip(tile[i..].iter().step_by(STRIDE)) {
+                    for (to, from) in row.iter_mut().zip(tile[i..].iter().step_by(TILE)) {
                         *to = *from;
                     }
                 }
@@ -272,114 +266,27 @@ pub fn rbf_gram<T: Real>(
     }
     let panels = Panels::new(columns, d, chosen.scale(), interrupt)?;
     let rows = Rows::new(x, d, chosen.scale(), interrupt)?;
-    // however wide the instances, no piece of the work between two looks at the interrupt is much more than a task
-    let step = (TASK / (T::LANES * d)).next_multiple_of(ROWS).clamp(ROWS, BLOCK);
-    let matrix = Matrix { rows: &rows, panels: &panels, chosen, step, large: out.len().saturating_mul(d) > LARGE };
+    let cuts = parallel::cuts(rows.len(), BLOCK, |row| row * panels.n)?;
+    let large = out.len().saturating_mul(d) > LARGE;
     // the mirror image of narrow instances takes longer than to compute it
-    if y.is_none() && d * size_of::<T>() >= WIDE {
-        matrix.mirrored(out, interrupt)
-    } else {
-        matrix.whole(out, interrupt)
-    }
-}
-
-/// Rows and columns of a kernel matrix.
-struct Matrix<'a, T: Clone> {
-    rows: &'a Rows<'a, T>,
-    panels: &'a Panels<T>,
-    chosen: Chosen<T>,
-    /// Rows between two looks at the interrupt.
-    step: usize,
-    large: bool,
-}
-
-impl<T: Real> Matrix<'_, T> {
-    /// Rows at the columns of some panels, into rows of `width` values from column `start` on.
-    fn piece(
-        &self,
-        quads: &Quads<T>,
-        piece: &Range<usize>,
-        out: &mut [T],
-        width: usize,
-        start: usize,
-        interrupt: &Interrupt,
-    ) -> Result<()> {
-        for (i, out) in out.chunks_mut(self.step * width).enumerate() {
-            interrupt.check()?;
-            let (first, panels, piece) = (i * self.step / QUAD, self.panels, piece.clone());
-            with_form!(self.chosen, |form| dispatch_reals(MatrixRows {
-                quads,
-                first,
-                panels,
-                piece,
-                form,
-                out,
-                width,
-                start
-            }));
+    let half = y.is_none() && d * size_of::<T>() >= WIDE;
+    parallel::fill(out, &cuts, large, interrupt, |block, out| {
+        let first = block * BLOCK;
+        let first_panel = if half { first / T::LANES } else { 0 };
+        let n_rows = out.len() / panels.n;
+        let quads = Quads::new(&rows, first..first + n_rows)?;
+        // however wide the instances, no piece of the work between two looks at the interrupt is much more than a task
+        let step = (TASK / (T::LANES * d)).next_multiple_of(ROWS).clamp(ROWS, BLOCK);
+        for piece in panels.pieces(first_panel, n_rows.min(step), usize::MAX) {
+            for (i, out) in out.chunks_mut(step * panels.n).enumerate() {
+                interrupt.check()?;
+                let (quads, first, panels, piece) = (&quads, i * step / QUAD, &panels, piece.clone());
+                with_form!(chosen, |form| dispatch_reals(MatrixRows { quads, first, panels, piece, form, out }));
+            }
         }
         Ok(())
-    }
-
-    /// All of it.
-    fn whole(&self, out: &mut [T], interrupt: &Interrupt) -> Result<()> {
-        let n = self.panels.n;
-        let cuts = parallel::cuts(self.rows.len(), BLOCK, |row| row * n)?;
-        parallel::fill(out, &cuts, self.large, interrupt, |block, out| {
-            let n_rows = out.len() / n;
-            let quads = Quads::new(self.rows, block * BLOCK..block * BLOCK + n_rows)?;
-            for piece in self.panels.pieces(0, n_rows.min(self.step), usize::MAX) {
-                self.piece(&quads, &piece, out, n, 0, interrupt)?;
-            }
-            Ok(())
-        })
-    }
-
-    /// A symmetric one from its part above the diagonal: what is near the processor goes to both places.
-    fn mirrored(&self, out: &mut [T], interrupt: &Interrupt) -> Result<()> {
-        const TASKS: &str = "the list of tasks";
-        let n = self.panels.n;
-        let mut blocks = memory::room(n.div_ceil(BLOCK), TASKS)?;
-        blocks.extend(out.chunks_mut(BLOCK * n).map(Mutex::new));
-        let lock = |block: usize| blocks[block].lock().unwrap_or_else(PoisonError::into_inner);
-        let tasks = memory::collect(0..blocks.len(), TASKS)?;
-        parallel::map(tasks, self.large, interrupt, |block| {
-            let first = block * BLOCK;
-            let n_rows = BLOCK.min(n - first);
-            let quads = Quads::new(self.rows, first..first + n_rows)?;
-            let mut values = Vec::new();
-            for piece in self.panels.pieces(first / T::LANES, n_rows.min(self.step), usize::MAX) {
-                let (start, width) = (piece.start * T::LANES, piece.len() * T::LANES);
-                if values.len() < n_rows * width {
-                    values = memory::filled(T::default(), n_rows * width, "a piece of the matrix")?;
-                }
-                let values = &mut values[..n_rows * width];
-                self.piece(&quads, &piece, values, width, start, interrupt)?;
-                let columns = start..(start + width).min(n);
-                for (out, values) in lock(block).chunks_exact_mut(n).zip(values.chunks_exact(width)) {
-                    out[columns.clone()].copy_from_slice(&values[..columns.len()]);
-                }
-                for other in (start / BLOCK).max(block + 1)..columns.end.div_ceil(BLOCK) {
-                    let top = other * BLOCK;
-                    let part = start.max(top)..columns.end.min(top + BLOCK);
-                    let to = &mut lock(other)[(part.start - top) * n..(part.end - top) * n];
-                    let corner = [0, part.start - start];
-                    let from = &*values;
-                    dispatch(Transpose {
-                        from,
-                        from_columns: width,
-                        corner,
-                        to,
-                        to_columns: n,
-                        column: first,
-                        width: n_rows,
-                    });
-                }
-            }
-            Ok(())
-        })
-        .map(|_: Vec<()>| ())
-    }
+    })?;
+    if half { mirror(out, rows.len(), interrupt) } else { Ok(()) }
 }
 
 #[cfg(test)]
@@ -427,7 +334,7 @@ mod tests {
             let (quads, panels, form) = (&Quads::new(&rows, 0..37).unwrap(), &panels, self.1);
             let mut out = vec![T::default(); 37 * 37];
             let piece = 0..panels.len();
-            MatrixRows { quads, first: 0, panels, piece, form, out: &mut out, width: 37, start: 0 }.run(simd);
+            MatrixRows { quads, first: 0, panels, piece, form, out: &mut out }.run(simd);
             let mut turned = out.clone();
             let to = &mut turned;
             Transpose { from: &out, from_columns: 37, corner: [0, 0], to, to_columns: 37, column: 0, width: 37 }.run();
