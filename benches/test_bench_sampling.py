@@ -1,8 +1,8 @@
 """Bags of the presence check beside the same law written for numpy and torch, with and without a loop over bags.
 
 What bounds them: each feature is a normal number, and each is written to memory that is new. The floor of a bench is
-the time that as many normal numbers take where they stay in the cache and bags are few, and the time to fill a new array
-of their size; plans, kinds, means and deviations are not in it.
+the time that as many normal numbers take where they stay in the cache and bags are few, and the time to fill a new
+array of their size; plans, kinds, means and deviations are not in it.
 """
 
 from __future__ import annotations
