@@ -31,55 +31,89 @@ pub struct DeLong {
 /// # Errors
 /// As [`crate::auc::pair_counts`].
 pub fn delong<S: Score, L: Label>(scores: &[S], labels: &[L], interrupt: &Interrupt) -> Result<DeLong> {
-    // Checks the input, and costs little beside the sort below.
-    let counts = auc::pair_counts(scores, labels, interrupt)?;
+    let [n_neg, n_pos] = auc::check(scores, labels)?;
     interrupt.check()?;
-    let room = |n: u64| memory::room::<S::Key>(n as usize, "the scores of each class");
-    let mut classes = [room(counts.n_neg)?, room(counts.n_pos)?];
+    let mut neg = sort::filled(S::Key::default(), scores.len(), "the scores of each class", interrupt)?;
+    // from both ends: which class is next cannot be guessed, so no branch may depend on it
+    let (mut front, mut back) = (0, scores.len());
     for (&score, &label) in scores.iter().zip(labels) {
-        classes[usize::from(label.is_one())].push(score.key());
+        let positive = usize::from(label.is_one());
+        back -= positive;
+        neg[if positive == 1 { back } else { front }] = score.key();
+        front += 1 - positive;
     }
-    Ok(DeLong { counts, variance: variance(classes, interrupt)? })
+    let mut pos = memory::room(n_pos as usize, "the scores of each class")?;
+    pos.extend_from_slice(&neg[front..]);
+    neg.truncate(front);
+    let [of_neg, of_pos] = placed(&sort::sorted(neg, interrupt)?, &sort::sorted(pos, interrupt)?, interrupt)?;
+    let variance = of_pos.variance(n_pos, n_neg)? + of_neg.variance(n_neg, n_pos)?;
+    Ok(DeLong { counts: PairCounts { doubled_u: of_pos.sum, n_pos, n_neg }, variance })
 }
 
-/// Variance of the AUC of negatives and positives.
-fn variance<K>([neg, pos]: [Vec<K>; 2], interrupt: &Interrupt) -> Result<f64>
-where
-    K: Ord + Copy + Default + Send + Sync,
-{
-    let (neg, pos) = (sort::sorted(neg, interrupt)?, sort::sorted(pos, interrupt)?);
-    interrupt.check()?;
-    let of_pos = spread(&pos, &neg)?;
-    interrupt.check()?;
-    Ok(of_pos + spread(&neg, &pos)?)
+/// Doubled placements of a class among the other, and their squares, added up.
+#[derive(Clone, Copy, Debug, Default)]
+struct Placed {
+    sum: u128,
+    squares: u128,
 }
 
-/// Sample variance of the placements of `own` among `other`, over the size of `own`.
-fn spread<K: Ord>(own: &[K], other: &[K]) -> Result<f64> {
-    let (m, n) = (own.len() as u128, other.len() as u128);
-    if m < 2 || n == 0 {
-        return Ok(f64::NAN);
+impl Placed {
+    /// `times` members of the class with the same placement.
+    #[inline]
+    fn add(&mut self, doubled: usize, times: usize) {
+        let (doubled, times) = (doubled as u128, times as u128);
+        self.sum += times * doubled;
+        self.squares += times * doubled * doubled;
     }
-    let (mut below, mut not_above) = (0, 0);
-    let (mut sum, mut squares) = (0u128, 0u128);
-    for key in own {
-        while below < other.len() && other[below] < *key {
-            below += 1;
+
+    /// Sample variance of the placements of `m` members among `n` of the other class, over `m`.
+    fn variance(self, m: u64, n: u64) -> Result<f64> {
+        let (m, n) = (u128::from(m), u128::from(n));
+        if m < 2 || n == 0 {
+            return Ok(f64::NAN);
         }
-        while not_above < other.len() && other[not_above] <= *key {
-            not_above += 1;
-        }
-        let doubled = (below + not_above) as u128;
-        sum += doubled;
-        squares += doubled * doubled;
+        let scaled = self
+            .squares
+            .checked_mul(m)
+            .zip(self.sum.checked_mul(self.sum))
+            .map(|(a, b)| a - b)
+            .ok_or_else(|| Error::Range("scores are too many for an exact variance".to_owned()))?;
+        // sum of squared deviations of the placements = scaled / (m * (2 n)^2)
+        Ok(scaled as f64 / ((m * m * (m - 1)) as f64 * (4 * n * n) as f64))
     }
-    let scaled = squares
-        .checked_mul(m)
-        .zip(sum.checked_mul(sum))
-        .map(|(a, b)| a - b)
-        .ok_or_else(|| Error::Range("scores are too many for an exact variance".to_owned()))?;
-    // sum of squared deviations of the placements = scaled / (m * (2 n)^2)
-    Ok(scaled as f64 / ((m * m * (m - 1)) as f64 * (4 * n * n) as f64))
+}
+
+/// Placements of the sorted negatives and positives, by what lies below.
+fn placed<K: Ord + Copy>(neg: &[K], pos: &[K], interrupt: &Interrupt) -> Result<[Placed; 2]> {
+    let (mut of_neg, mut of_pos) = (Placed::default(), Placed::default());
+    let (mut i, mut j) = (0, 0);
+    while i < pos.len() && j < neg.len() {
+        interrupt.check()?;
+        let end = (i + j).saturating_add(STEP as usize);
+        while i < pos.len() && j < neg.len() && i + j < end {
+            if pos[i] == neg[j] {
+                let key = pos[i];
+                let (p, n) = (run(&pos[i..], key), run(&neg[j..], key));
+                of_pos.add(2 * j + n, p);
+                of_neg.add(2 * i + p, n);
+                (i, j) = (i + p, j + n);
+            } else {
+                // which class is next cannot be guessed: no branch may depend on it
+                let first = usize::from(pos[i] < neg[j]);
+                of_pos.add(2 * j, first);
+                of_neg.add(2 * i, 1 - first);
+                (i, j) = (i + first, j + 1 - first);
+            }
+        }
+    }
+    of_pos.add(2 * j, pos.len() - i);
+    of_neg.add(2 * i, neg.len() - j);
+    Ok([of_neg, of_pos])
+}
+
+/// How many of the first keys are this one.
+fn run<K: Ord + Copy>(keys: &[K], key: K) -> usize {
+    keys.iter().take_while(|other| **other == key).count()
 }
 
 /// Doubled placements of one model, in the order of the input.

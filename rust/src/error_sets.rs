@@ -16,8 +16,8 @@ use crate::simd::{Kernel, dispatch};
 pub(crate) const LANES: usize = 8;
 /// Samples of a word.
 const WORD: usize = 64;
-/// Words of all sets from which threads pay.
-const LARGE: usize = 1 << 20;
+/// Words of all sets from which threads pay: a word takes some ten nanoseconds.
+const LARGE: usize = 1 << 16;
 /// Words between two looks for an interrupt.
 const CHUNK: usize = 128;
 const BITS: &str = "the bits of the error sets";
@@ -238,15 +238,22 @@ impl ErrorSets {
         }
         let words = self.words();
         // Samples in every set add the same to all counts, samples in no set nothing: only the others are compared.
-        let (mut any, mut all) = (memory::filled(0, words, BITS)?, memory::filled(u64::MAX, words, BITS)?);
-        for (group, panel) in self.bits.chunks_exact(words.max(1)).enumerate() {
-            interrupt.check()?;
-            let filler = LANES - LANES.min(self.n_sets - group * LANES);
-            dispatch(AnyAll { panel, filler, any: &mut any, all: &mut all });
-        }
+        let mut seen = memory::filled(AnyAll::START, words, BITS)?;
+        let step = 32;
+        let cuts = parallel::cuts(words, step, |word| word)?;
+        parallel::fill(&mut seen, &cuts, self.bits.len() * LANES > LARGE, interrupt, |task, seen| {
+            for (group, panel) in self.bits.chunks_exact(words).enumerate() {
+                if group % 1024 == 0 {
+                    interrupt.check()?;
+                }
+                let filler = LANES - LANES.min(self.n_sets - group * LANES);
+                dispatch(AnyAll { panel: &panel[task * step..][..seen.len()], filler, seen });
+            }
+            Ok(())
+        })?;
         let weight = |sample: usize| weights.map_or(1, |weights| u64::from(weights[sample]));
         let mut always = 0;
-        for (word, &all) in all.iter().enumerate() {
+        for (word, &[_, all]) in seen.iter().enumerate() {
             let mut rest = if self.n_sets == 0 { 0 } else { all };
             while rest != 0 {
                 always += weight(word * WORD + rest.trailing_zeros() as usize);
@@ -258,7 +265,7 @@ impl ErrorSets {
         let mut kept = memory::room(digits as usize, "the digits of the weights")?;
         for digit in 0..digits {
             let mut mask = memory::room(words, BITS)?;
-            for (word, (&any, &all)) in any.iter().zip(&all).enumerate() {
+            for (word, &[any, all]) in seen.iter().enumerate() {
                 let heavy = weights.map_or(u64::MAX, |weights| {
                     let weights = &weights[word * WORD..weights.len().min((word + 1) * WORD)];
                     weights.iter().enumerate().fold(0, |bits, (i, w)| bits | u64::from(w >> digit & 1) << i)
@@ -303,8 +310,12 @@ impl Kernel for SampleCounts<'_> {
 struct AnyAll<'a> {
     panel: &'a [Lanes],
     filler: usize,
-    any: &'a mut [u64],
-    all: &'a mut [u64],
+    /// Samples in any set, and those in all.
+    seen: &'a mut [[u64; 2]],
+}
+
+impl AnyAll<'_> {
+    const START: [u64; 2] = [0, u64::MAX];
 }
 
 impl Kernel for AnyAll<'_> {
@@ -313,7 +324,7 @@ impl Kernel for AnyAll<'_> {
     fn run(self) {
         let mut filler = [0; LANES];
         filler[LANES - self.filler..].fill(u64::MAX);
-        for ((words, any), all) in self.panel.iter().zip(self.any).zip(self.all) {
+        for (words, [any, all]) in self.panel.iter().zip(self.seen) {
             let (mut or, mut and) = (0, u64::MAX);
             for lane in 0..LANES {
                 or |= words.0[lane];
@@ -442,39 +453,48 @@ impl Columns {
             self.digits.push(words..end);
             words = end;
         }
-        let mut panel = memory::filled(Lanes::default(), words, BITS)?;
         let mut squeezes = memory::room(kept.len(), BITS)?;
         for mask in kept {
             squeezes.push(memory::collect(mask.iter().map(|&mask| Squeeze::new(mask)), BITS)?);
         }
-        let groups = self.n_sets.div_ceil(LANES);
-        // A shorter panel takes the place of those before it; only weights of several digits can need more room.
-        let mut wider = if words > self.words { memory::room(groups.saturating_mul(words), BITS)? } else { Vec::new() };
-        self.sizes = memory::room(groups * LANES, "the sizes of the sets")?;
-        for group in 0..groups {
-            interrupt.check()?;
-            let whole = &self.bits[group * self.words..(group + 1) * self.words];
-            for (squeezes, digit) in squeezes.iter().zip(&self.digits) {
-                dispatch(SqueezePanel { panel: whole, squeezes, out: &mut panel[digit.clone()] });
-            }
+        let (before, groups) = (self.words, self.n_sets.div_ceil(LANES));
+        let squeeze = |whole: &[Lanes], panel: &mut [Lanes]| {
             let mut sizes = [self.always; LANES];
-            for (shift, digit) in self.digits.iter().enumerate() {
-                dispatch(Sizes { panel: &panel[digit.clone()], shift, out: &mut sizes });
+            for (shift, (squeezes, digit)) in squeezes.iter().zip(&self.digits).enumerate() {
+                let out = &mut panel[digit.clone()];
+                dispatch(SqueezePanel { panel: whole, squeezes, out });
+                dispatch(Sizes { panel: out, shift, out: &mut sizes });
             }
-            self.sizes.extend(sizes);
-            if words > self.words {
-                wider.extend_from_slice(&panel);
-            } else {
-                self.bits[group * words..(group + 1) * words].copy_from_slice(&panel);
-            }
-        }
-        if words > self.words {
+            sizes
+        };
+        let large = groups * before * LANES > LARGE;
+        let sizes = if words > before {
+            // only weights of several digits can need more room
+            let mut wider = memory::many(&Lanes::default(), groups.saturating_mul(words), BITS, interrupt)?;
+            let panels = wider.chunks_exact_mut(words).zip(self.bits.chunks_exact(before.max(1)));
+            let sizes =
+                parallel::map(memory::collect(panels, BITS)?, large, interrupt, |(to, from)| Ok(squeeze(from, to)))?;
             self.bits = wider;
+            sizes
         } else {
+            // a shorter panel takes the place of those before it
+            let panels = memory::collect(self.bits.chunks_exact_mut(before.max(1)), BITS)?;
+            let sizes = parallel::map(panels, large, interrupt, |whole| {
+                let mut panel = memory::filled(Lanes::default(), words, BITS)?;
+                let sizes = squeeze(whole, &mut panel);
+                whole[..words].copy_from_slice(&panel);
+                Ok(sizes)
+            })?;
+            for group in 1..if words < before { groups } else { 0 } {
+                self.bits.copy_within(group * before..group * before + words, group * words);
+            }
             self.bits.truncate(groups * words);
-        }
+            sizes
+        };
+        self.sizes = memory::room(groups * LANES, "the sizes of the sets")?;
+        self.sizes.extend(sizes.into_iter().flatten());
+        self.sizes.resize(self.n_sets, self.always); // of sets without samples
         self.words = words;
-        self.sizes.truncate(self.n_sets);
         Ok(self)
     }
 

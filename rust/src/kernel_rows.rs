@@ -7,7 +7,7 @@ use crate::gram::{Chosen, InstanceKernel, LARGE, check_finite, with_form};
 use crate::memory;
 use crate::parallel::{self, Interrupt};
 use crate::simd::{Kernel, Real, RealKernel, Vectors, dispatch, dispatch_reals};
-use crate::tiles::{Form, Panels, Products, ROWS, Rows, TASK, each, tile};
+use crate::tiles::{Form, Panels, Products, QUAD, Quads, ROWS, Rows, TASK, each, tile};
 
 /// Instances of a panel.
 const LANES: usize = <f64 as Real>::LANES;
@@ -36,7 +36,7 @@ impl<F: Form<f64>> RealKernel<f64> for OneRow<'_, F> {
         for i in 0..self.panels.len() {
             let out = &mut self.out[i * LANES..(i + 1) * LANES];
             for lane in (0..LANES).step_by(2 * S::WIDTH) {
-                let [values] = tile::<f64, S, F, 1>(simd, self.form, self.rows, self.row, self.panels, i, lane);
+                let [[values]] = tile(simd, self.form, [self.rows.one(self.row)], self.panels.get(i), lane);
                 simd.store(values[0], &mut out[lane..]);
                 simd.store(values[1], &mut out[lane + S::WIDTH..]);
             }
@@ -255,10 +255,9 @@ impl Kernel for Add<'_> {
     }
 }
 
-/// Sums over the columns, for rows from `first` on.
+/// Sums over the columns.
 struct Weighted<'a, F> {
-    rows: &'a Rows<'a, f64>,
-    first: usize,
+    quads: &'a Quads<f64>,
     panels: &'a Panels<f64>,
     coefficients: &'a [f64],
     form: F,
@@ -266,24 +265,29 @@ struct Weighted<'a, F> {
 }
 
 impl<F: Form<f64>> Weighted<'_, F> {
-    /// Sums of `R` rows, lane by lane, whatever the width of a register.
+    /// Sums of `H` quads of rows from `quad` on, lane by lane, whatever the width of a register.
     #[inline(always)]
-    fn some<S: Vectors<f64>, const R: usize>(&mut self, simd: S, at: usize) {
+    fn some<S: Vectors<f64>, const H: usize>(&mut self, simd: S, quad: usize) {
+        let mut rows = [self.quads.get(quad); H];
+        each!(h < H => { rows[h] = self.quads.get(quad + h) });
         let mut sums = [0.0; ROWS * LANES];
         for i in 0..self.panels.len() {
             for lane in (0..LANES).step_by(2 * S::WIDTH) {
-                let values = tile::<f64, S, F, R>(simd, self.form, self.rows, self.first + at, self.panels, i, lane);
+                let values = tile(simd, self.form, rows, self.panels.get(i), lane);
                 let low = simd.load(&self.coefficients[i * LANES + lane..]);
                 let high = simd.load(&self.coefficients[i * LANES + lane + S::WIDTH..]);
-                each!(r < R => {
-                    let sums = &mut sums[r * LANES + lane..];
-                    let [a, b] = [simd.load(sums), simd.load(&sums[S::WIDTH..])];
-                    simd.store(simd.mul_add(values[r][0], low, a), sums);
-                    simd.store(simd.mul_add(values[r][1], high, b), &mut sums[S::WIDTH..]);
+                each!(h < H => {
+                    each!(w < QUAD => {
+                        let sums = &mut sums[(h * QUAD + w) * LANES + lane..];
+                        let [a, b] = [simd.load(sums), simd.load(&sums[S::WIDTH..])];
+                        simd.store(simd.mul_add(values[h][w][0], low, a), sums);
+                        simd.store(simd.mul_add(values[h][w][1], high, b), &mut sums[S::WIDTH..]);
+                    });
                 });
             }
         }
-        for (out, sums) in self.out[at..at + R].iter_mut().zip(sums.as_chunks::<LANES>().0) {
+        // where a quad is not full its last sums go nowhere
+        for (out, sums) in self.out[quad * QUAD..].iter_mut().zip(sums.as_chunks::<LANES>().0).take(H * QUAD) {
             *out = sums.iter().sum();
         }
     }
@@ -293,18 +297,14 @@ impl<F: Form<f64>> RealKernel<f64> for Weighted<'_, F> {
     type Output = ();
     #[inline(always)]
     fn run<S: Vectors<f64>>(mut self, simd: S) {
-        let mut at = 0;
-        while at < self.out.len() {
-            let left = self.out.len() - at;
-            if S::MANY && left >= 8 {
-                self.some::<S, 8>(simd, at);
-                at += 8;
-            } else if left >= 4 {
-                self.some::<S, 4>(simd, at);
-                at += 4;
+        let mut quad = 0;
+        while quad < self.quads.len() {
+            if S::MANY && quad + 1 < self.quads.len() {
+                self.some::<S, 2>(simd, quad);
+                quad += 2;
             } else {
-                self.some::<S, 1>(simd, at);
-                at += 1;
+                self.some::<S, 1>(simd, quad);
+                quad += 1;
             }
         }
     }
@@ -336,8 +336,9 @@ pub fn weighted_sums(
     let cuts = parallel::cuts(rows.len(), step, |row| row)?;
     let large = rows.len().saturating_mul(padded.len()).saturating_mul(d) > LARGE;
     parallel::fill(out, &cuts, large, interrupt, |block, out| {
-        let (rows, first, panels, coefficients) = (&rows, block * step, &panels, &padded[..]);
-        with_form!(chosen, |form| dispatch_reals(Weighted { rows, first, panels, coefficients, form, out }));
+        let quads = Quads::new(&rows, block * step..block * step + out.len())?;
+        let (quads, panels, coefficients) = (&quads, &panels, &padded[..]);
+        with_form!(chosen, |form| dispatch_reals(Weighted { quads, panels, coefficients, form, out }));
         Ok(())
     })
 }

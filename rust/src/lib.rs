@@ -6,6 +6,7 @@
 
 pub mod accumulator;
 pub mod auc;
+pub mod bag_gram;
 pub mod bags;
 pub mod bootstrap;
 pub mod consistency;

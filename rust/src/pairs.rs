@@ -526,7 +526,8 @@ fn bin_by_bin<S: Score>(cells: &[S], sizes: &[usize], depth: u32, interrupt: &In
 /// Numbers of negatives and positives at each of a few values.
 struct Tally<S: Score> {
     values: Vec<S>,
-    counts: Vec<[u32; 2]>,
+    /// Two for each value.
+    counts: Vec<u32>,
     /// Scores that found their place taken.
     others: Vec<(S, u16)>,
     usual: bool,
@@ -554,7 +555,7 @@ fn repeated<S: Score, L: Label>(
         let most_others = scores.len() / 64;
         let mut tally = Tally {
             values: memory::filled(low, PLACES, WHAT)?,
-            counts: memory::filled([0; 2], PLACES, WHAT)?,
+            counts: memory::filled(0, 2 * PLACES, WHAT)?,
             others: memory::room(most_others + STEP, WHAT)?,
             usual: true,
             nan: false,
@@ -567,15 +568,14 @@ fn repeated<S: Score, L: Label>(
             tally.usual &= seen.0;
             tally.nan |= seen.1;
             for (&id, &score) in ids.iter().zip(scores) {
-                let (place, class) = (usize::from(id / 2), id % 2);
-                let counts = &mut tally.counts[place];
-                if counts[0] + counts[1] == 0 {
-                    tally.values[place] = score;
-                }
+                let (id, place) = (usize::from(id), usize::from(id / 2));
                 if tally.values[place] == score {
-                    counts[usize::from(class)] += 1;
+                    tally.counts[id] += 1;
+                } else if tally.counts[2 * place] + tally.counts[2 * place + 1] == 0 {
+                    tally.values[place] = score;
+                    tally.counts[id] += 1;
                 } else {
-                    tally.others.push((score, class));
+                    tally.others.push((score, id as u16 % 2));
                 }
             }
             if tally.others.len() > most_others {
@@ -594,7 +594,8 @@ fn repeated<S: Score, L: Label>(
     let n_groups = counted.iter().map(|tally| PLACES + tally.others.len()).sum();
     let mut groups: Vec<(S::Key, [u64; 2])> = memory::room(n_groups, WHAT)?;
     for tally in &counted {
-        let at_value = tally.values.iter().zip(&tally.counts).filter(|(_, counts)| counts[0] + counts[1] > 0);
+        let at_value =
+            tally.values.iter().zip(tally.counts.as_chunks::<2>().0).filter(|(_, counts)| counts[0] + counts[1] > 0);
         groups.extend(at_value.map(|(value, counts)| (value.key(), counts.map(u64::from))));
         groups.extend(tally.others.iter().map(|&(s, class)| (s.key(), [u64::from(1 - class), u64::from(class)])));
     }

@@ -8,14 +8,18 @@ use crate::memory;
 use crate::parallel::Interrupt;
 use crate::simd::{Kernel, Real, Vectors, dispatch};
 
+/// Rows that lie side by side in [`Quads`].
+pub(crate) const QUAD: usize = 4;
 /// Most rows that share a load of the columns.
-pub(crate) const ROWS: usize = 8;
+pub(crate) const ROWS: usize = 2 * QUAD;
 /// Pairs times features between two looks at the interrupt.
 pub(crate) const TASK: usize = 1 << 22;
 /// Bytes of columns that stay near the processor while rows pass by.
 const NEAR: usize = 1 << 17;
 /// Registers of columns of a tile.
 const COLUMNS: usize = 2;
+/// Bytes of a line of the cache.
+const LINE: usize = 64;
 const COPY: &str = "a copy of the instances";
 const NORMS: &str = "the norms of the instances";
 
@@ -185,12 +189,58 @@ impl<'a, T: Real> Rows<'a, T> {
     pub(crate) fn half(&self, i: usize) -> T {
         self.halves[i]
     }
+
+    /// Row `i`, as a tile takes it.
+    pub(crate) fn one(&self, i: usize) -> Side<'_, T, 1> {
+        Side { values: self.values[i * self.d..(i + 1) * self.d].as_chunks().0, halves: [self.halves[i]] }
+    }
+}
+
+/// `W` rows side by side, feature after feature, and half their squared norms.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Side<'a, T, const W: usize> {
+    values: &'a [[T; W]],
+    halves: [T; W],
+}
+
+/// Rows that follow one another, [`QUAD`] of them side by side; the last ones repeat the last row.
+#[derive(Debug)]
+pub(crate) struct Quads<T> {
+    values: Vec<[T; QUAD]>,
+    halves: Vec<[T; QUAD]>,
+    d: usize,
+}
+
+impl<T: Real> Quads<T> {
+    pub(crate) fn new(rows: &Rows<'_, T>, range: Range<usize>) -> Result<Self> {
+        let (d, n) = (rows.d, range.len().div_ceil(QUAD));
+        let mut values = memory::room(n.saturating_mul(d), COPY)?;
+        let mut halves = memory::room(n, NORMS)?;
+        for first in range.clone().step_by(QUAD) {
+            let of: [usize; QUAD] = std::array::from_fn(|i| (first + i).min(range.end - 1));
+            let four = of.map(|row| &rows.values[row * d..(row + 1) * d]);
+            values.extend((0..d).map(|feature| four.map(|row| row[feature])));
+            halves.push(of.map(|row| rows.halves[row]));
+        }
+        Ok(Self { values, halves, d })
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.halves.len()
+    }
+
+    #[inline(always)]
+    pub(crate) fn get(&self, quad: usize) -> Side<'_, T, QUAD> {
+        Side { values: &self.values[quad * self.d..(quad + 1) * self.d], halves: self.halves[quad] }
+    }
 }
 
 /// Instances in groups of [`Real::LANES`], feature after feature; the last group repeats its last instance.
 #[derive(Debug)]
 pub(crate) struct Panels<T> {
     values: Vec<T>,
+    /// Where they begin: at a line of the cache, so that no register is read from two.
+    start: usize,
     halves: Vec<T>,
     /// Number of instances.
     pub(crate) n: usize,
@@ -202,7 +252,9 @@ impl<T: Real> Panels<T> {
     pub(crate) fn new(x: &[T], d: usize, scale: Option<T>, interrupt: &Interrupt) -> Result<Self> {
         let n = x.len() / d;
         let padded = n.next_multiple_of(T::LANES);
-        let mut values = memory::room(padded.saturating_mul(d), COPY)?;
+        let mut values: Vec<T> = memory::room(padded.saturating_mul(d).saturating_add(LINE / size_of::<T>()), COPY)?;
+        let start = values.as_ptr().align_offset(LINE).min(LINE / size_of::<T>());
+        values.resize(start, T::default());
         for first in (0..n).step_by(T::LANES) {
             interrupt.check()?;
             for feature in 0..d {
@@ -213,8 +265,15 @@ impl<T: Real> Panels<T> {
             }
         }
         let mut halves = memory::filled(T::default(), padded, NORMS)?;
-        dispatch(PanelNorms { values: &values, d, halves: &mut halves });
-        Ok(Self { values, halves, n, d })
+        dispatch(PanelNorms { values: &values[start..], d, halves: &mut halves });
+        Ok(Self { values, start, halves, n, d })
+    }
+
+    #[inline(always)]
+    pub(crate) fn get(&self, panel: usize) -> Panel<'_, T> {
+        let size = self.d * T::LANES;
+        let halves = &self.halves[panel * T::LANES..(panel + 1) * T::LANES];
+        Panel { values: &self.values[self.start + panel * size..][..size], halves }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -222,13 +281,20 @@ impl<T: Real> Panels<T> {
     }
 
     /// The panels from `first` on in pieces that stay near the processor, and with that many rows make no more than
-    /// about one [`TASK`].
-    pub(crate) fn pieces(&self, first: usize, rows: usize) -> impl Iterator<Item = Range<usize>> + use<T> {
+    /// about one [`TASK`]; of at most `most` panels each, if that is not 0.
+    pub(crate) fn pieces(&self, first: usize, rows: usize, most: usize) -> impl Iterator<Item = Range<usize>> + use<T> {
         let panel = (T::LANES * self.d).max(1);
-        let step = (TASK / panel / rows.max(1)).min(NEAR / panel / size_of::<T>()).max(1);
+        let step = (TASK / panel / rows.max(1)).min(NEAR / panel / size_of::<T>()).min(most).max(1);
         let end = self.len();
         (first..end).step_by(step).map(move |piece| piece..(piece + step).min(end))
     }
+}
+
+/// [`Real::LANES`] instances, feature after feature, and half their squared norms.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Panel<'a, T> {
+    values: &'a [T],
+    halves: &'a [T],
 }
 
 /// As [`HalfNorms`], of panels.
@@ -255,56 +321,57 @@ impl<T: Real> Kernel for PanelNorms<'_, T> {
     }
 }
 
-/// Kernel values of `R` rows from `first` on with the columns of a panel.
+/// Kernel values of `H` times `W` rows with the columns of a panel.
 ///
 /// Two registers of columns go together; `lane` is where they begin.
 #[inline(always)]
-pub(crate) fn tile<T: Real, S: Vectors<T>, F: Form<T>, const R: usize>(
+pub(crate) fn tile<T: Real, S: Vectors<T>, F: Form<T>, const W: usize, const H: usize>(
     simd: S,
     form: F,
-    rows: &Rows<'_, T>,
-    first: usize,
-    panels: &Panels<T>,
-    i: usize,
+    rows: [Side<'_, T, W>; H],
+    panel: Panel<'_, T>,
     lane: usize,
-) -> [[S::V; 2]; R] {
-    let d = rows.d;
-    let mut values: [&[T]; R] = [&[]; R];
-    each!(r < R => { values[r] = &rows.values[(first + r) * d..][..d] });
-    let mut columns = panels.values[i * d * T::LANES..(i + 1) * d * T::LANES].chunks_exact(T::LANES);
+) -> [[[S::V; 2]; W]; H] {
+    let d = rows[0].values.len();
+    let mut values = rows.map(|rows| rows.values);
+    each!(h < H => { values[h] = &values[h][..d] });
     let zeros = [simd.splat(T::default()); 2];
-    let mut sums = [zeros; R];
-    for feature in 0..d {
-        let Some(column) = columns.next() else { break };
+    let mut sums = [[zeros; W]; H];
+    for (feature, column) in panel.values.chunks_exact(T::LANES).enumerate().take(d) {
         let mut now = zeros;
         each!(c < COLUMNS => { now[c] = simd.load(&column[lane + c * S::WIDTH..]) });
-        each!(r < R => {
-            let value = simd.splat(values[r][feature]);
-            each!(c < COLUMNS => {
-                sums[r][c] = if F::DIFFERENCES {
-                    let difference = simd.sub(value, now[c]);
-                    simd.mul_add(difference, difference, sums[r][c])
-                } else {
-                    simd.mul_add(value, now[c], sums[r][c])
-                }
+        each!(h < H => {
+            let values = &values[h][feature];
+            each!(w < W => {
+                let value = simd.splat(values[w]);
+                each!(c < COLUMNS => {
+                    sums[h][w][c] = if F::DIFFERENCES {
+                        let difference = simd.sub(value, now[c]);
+                        simd.mul_add(difference, difference, sums[h][w][c])
+                    } else {
+                        simd.mul_add(value, now[c], sums[h][w][c])
+                    }
+                });
             });
         });
     }
-    let columns = &panels.halves[i * T::LANES..(i + 1) * T::LANES];
     let mut halves = zeros;
-    each!(c < COLUMNS => { halves[c] = simd.load(&columns[lane + c * S::WIDTH..]) });
-    each!(r < R => {
-        let half = simd.splat(rows.halves[first + r]);
-        let own = [simd.add(half, halves[0]), simd.add(half, halves[1])];
-        if R.is_multiple_of(2) && r.is_multiple_of(2) {
-            let half = simd.splat(rows.halves[first + r + 1]);
-            let next = [simd.add(half, halves[0]), simd.add(half, halves[1])];
-            let four = [sums[r][0], sums[r][1], sums[r + 1][0], sums[r + 1][1]];
-            let [a, b, c, d] = form.values(simd, four, [own[0], own[1], next[0], next[1]]);
-            (sums[r], sums[r + 1]) = ([a, b], [c, d]);
-        } else if R % 2 == 1 {
-            sums[r] = form.values(simd, sums[r], own);
-        }
+    each!(c < COLUMNS => { halves[c] = simd.load(&panel.halves[lane + c * S::WIDTH..]) });
+    each!(h < H => {
+        let sums = &mut sums[h];
+        each!(w < W => {
+            let half = simd.splat(rows[h].halves[w]);
+            let own = [simd.add(half, halves[0]), simd.add(half, halves[1])];
+            if W.is_multiple_of(2) && w.is_multiple_of(2) {
+                let half = simd.splat(rows[h].halves[w + 1]);
+                let next = [simd.add(half, halves[0]), simd.add(half, halves[1])];
+                let four = [sums[w][0], sums[w][1], sums[w + 1][0], sums[w + 1][1]];
+                let [a, b, c, d] = form.values(simd, four, [own[0], own[1], next[0], next[1]]);
+                (sums[w], sums[w + 1]) = ([a, b], [c, d]);
+            } else if W % 2 == 1 {
+                sums[w] = form.values(simd, sums[w], own);
+            }
+        });
     });
     sums
 }

@@ -6,8 +6,9 @@ use pyo3::prelude::*;
 
 use super::arrays::{Flat, Matrix, new_matrix, offset_array};
 use super::running::{VERY_LONG, interruptible};
+use crate::bag_gram::{self, SetKernel};
 use crate::bags::Bags;
-use crate::gram::{self, InstanceKernel, SetKernel};
+use crate::gram::{self, InstanceKernel};
 
 /// Gaussian kernel matrix: exp(-gamma |x - y|^2) for all pairs of rows.
 ///
@@ -179,7 +180,7 @@ pub(super) fn bag_kernel<'py>(
             let out = new_matrix::<f64>(py, a.len(), columns.len())?;
             let mut view = out.readwrite();
             let target = view.as_slice_mut()?;
-            interruptible(py, long, |stop| gram::bag_gram(&a, b.as_ref(), kernel, set_kernel, target, stop))?;
+            interruptible(py, long, |stop| bag_gram::bag_gram(&a, b.as_ref(), kernel, set_kernel, target, stop))?;
             drop(view);
             Ok(out)
         }};
@@ -239,11 +240,11 @@ pub(super) fn bag_kernel_diagonal<'py>(
     let sums = match &x {
         Matrix::F32(x) => {
             let bags = Bags::new(x.slice(), d, cuts.slice())?;
-            interruptible(py, true, |stop| gram::bag_diagonal(&bags, kernel, stop))?
+            interruptible(py, true, |stop| bag_gram::bag_diagonal(&bags, kernel, stop))?
         }
         Matrix::F64(x) => {
             let bags = Bags::new(x.slice(), d, cuts.slice())?;
-            interruptible(py, true, |stop| gram::bag_diagonal(&bags, kernel, stop))?
+            interruptible(py, true, |stop| bag_gram::bag_diagonal(&bags, kernel, stop))?
         }
     };
     Ok(PyArray1::from_vec(py, sums))
