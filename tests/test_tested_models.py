@@ -226,6 +226,16 @@ def test_the_loss_of_causal_mil_is_that_of_each_bags_own_witness(sizes: list[int
     torch.testing.assert_close(loss, total / len(sizes))
 
 
+def test_a_prior_that_is_too_sure_does_not_end_the_training_of_causal_mil() -> None:
+    network = CausalNetwork(4, 6, latent=3)
+    with torch.no_grad():
+        network.prior.bias.copy_(torch.tensor([0.0, -200.0]))
+    loss, _ = network.training_loss(torch.randn(5, 4), torch.tensor([0, 2, 5]), torch.tensor([0.0, 1.0]))
+    torch.autograd.backward(loss)
+    assert loss.isfinite()
+    assert all(parameter.grad.isfinite().all() for parameter in network.parameters())
+
+
 def test_log_normal_is_the_density_without_its_constant() -> None:
     values, mean, log_variance = torch.randn(3, 5, 2, dtype=torch.float64)
     theirs = torch.distributions.Normal(mean, (log_variance / 2).exp()).log_prob(values).sum(dim=1)
