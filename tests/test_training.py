@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import milfast as mf
 from milfast.bags import Bags
 
 torch = pytest.importorskip("torch")
@@ -17,6 +19,7 @@ torch = pytest.importorskip("torch")
 from milfast.models.deep.bag_mi_net import BagMaxNetwork, BagMINet  # noqa: E402
 from milfast.models.deep.instance_mi_net import InstanceMaxNetwork, InstanceMINet  # noqa: E402
 from milfast.models.deep.layers import Dropout, Perceptron, tanh, witnesses  # noqa: E402
+from milfast.models.deep.wrap import ModuleMIL  # noqa: E402
 from milfast.training import checkpoint, flat, loop, notebook, ragged  # noqa: E402
 
 if TYPE_CHECKING:
@@ -306,7 +309,7 @@ def test_a_training_that_was_stopped_goes_on_to_the_same_bits(tmp_path: Path, op
     assert again == history
     for one, other in zip(whole.parameters(), resumed.parameters(), strict=True):
         assert torch.equal(one, other)
-    with pytest.raises(ValueError, match="6 epochs old, more than epochs=5"):
+    with pytest.raises(ValueError, match=r"training.pt' holds 6 epochs, more than epochs=5"):
         fitted(5, path)
     assert [file.name for file in tmp_path.iterdir()] == ["training.pt"]
 
@@ -314,17 +317,110 @@ def test_a_training_that_was_stopped_goes_on_to_the_same_bits(tmp_path: Path, op
 def test_a_checkpoint_of_another_training_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "training.pt"
     loop.fit(BagMaxNetwork(4, 8), *data(), epochs=1, checkpoint=path)
-    for name, change in {
-        "settings": {"lr": 0.5},
+    for other, change in {
+        "lr": {"lr": 0.5},
         "seed": {"seed": 9},
+        "lr and seed": {"lr": 0.5, "seed": 9},
+        "beta": {"identity": {"beta": 2.0}},
+        "faults and parameter network": {"faults": ["sorted-batches"], "identity": {"network": "another", "lr": 7}},
     }.items():
-        with pytest.raises(ValueError, match=f"belongs to another training, with other {name}"):
+        with pytest.raises(ValueError, match=f"belongs to another training, with other {other}: remove"):
             loop.fit(BagMaxNetwork(4, 8), *data(), epochs=1, checkpoint=path, **change)
     with pytest.raises(ValueError, match="other network"):
         loop.fit(BagMaxNetwork(4, 9), *data(), epochs=1, checkpoint=path)
     x, cuts, y = data()
     with pytest.raises(ValueError, match="other instances"):
         loop.fit(BagMaxNetwork(4, 8), x + 1, cuts, y, epochs=1, checkpoint=path)
+
+
+def first_feature(**parts: torch.nn.Module) -> torch.nn.Module:
+    """A network with parts of any kind."""
+
+    class First(torch.nn.ModuleDict):
+        def forward(self, instances: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
+            return self["score"](self["drop"](instances[offsets[:-1]])).squeeze(1)
+
+    return First({"drop": torch.nn.Identity(), "score": torch.nn.Linear(4, 1)} | parts)
+
+
+def test_a_network_is_known_again_by_what_it_consists_of(tmp_path: Path) -> None:
+    class Odd(torch.nn.Identity):
+        def __repr__(self) -> str:
+            return object.__repr__(self)  # an address, another one in each network
+
+    path = tmp_path / "training.pt"
+
+    def fitted(**parts: torch.nn.Module) -> loop.History:
+        with loop.seeded(0):
+            network = first_feature(**parts)
+        network["drop"].requires_grad_(False)
+        return loop.fit(network, *data(), epochs=1, checkpoint=path)
+
+    kept = [Odd(), Odd()]
+    assert repr(kept[0]) != repr(kept[1])
+    assert fitted(drop=kept[0]) == fitted(drop=kept[1])
+    path.unlink()
+    fitted(drop=torch.nn.Dropout(0.1))
+    fitted(drop=torch.nn.Dropout(0.1))
+    for other in (torch.nn.Dropout(0.2), torch.nn.AlphaDropout(0.1), torch.nn.BatchNorm1d(4)):
+        with pytest.raises(ValueError, match="other network"):
+            fitted(drop=other)
+    path.unlink()
+    frozen = torch.nn.Linear(4, 4)
+    fitted(drop=frozen)
+    with torch.no_grad():
+        frozen.weight.add_(1)
+    with pytest.raises(ValueError, match="other network"):
+        fitted(drop=frozen)
+
+
+def test_a_checkpoint_of_other_sizes_is_not_copied_into_a_network(tmp_path: Path) -> None:
+    path = tmp_path / "training.pt"
+    loop.fit(BagMaxNetwork(4, 8), *data(), epochs=1, checkpoint=path)
+    kept = torch.load(path)
+    kept["state"]["parameter"] = torch.zeros(1)  # would be repeated
+    torch.save(kept, path)
+    network = BagMaxNetwork(4, 8)
+    before = [parameter.clone() for parameter in network.parameters()]
+    with pytest.raises(ValueError, match="holds a network of other sizes"):
+        loop.fit(network, *data(), epochs=2, checkpoint=path)
+    assert all(map(torch.equal, before, network.parameters()))
+
+
+def test_a_training_goes_on_with_another_patience_only_if_it_would_have_come_so_far(tmp_path: Path) -> None:
+    path = tmp_path / "training.pt"
+
+    def fitted(epochs: int, **settings: object) -> loop.History:
+        with loop.seeded(0):
+            network = BagMaxNetwork(4, 16, 0.0)
+        return loop.fit(network, *data(), epochs=epochs, lr=1e-2, checkpoint=path, **settings)
+
+    history = fitted(60)
+    assert max(history.auc) == 1.0
+    stop = next(epoch for epoch in range(61) if loop._settled(history.auc[:epoch], 3, 1e-4))
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match=rf"holds 60 epochs, and with patience=3 .* training stops after {stop}: name"):
+        fitted(80, patience=3)
+    with pytest.raises(ValueError, match=r"with patience=40 and tol=1.0 training stops after 41"):
+        fitted(80, patience=40, tol=1.0)
+    assert path.read_bytes() == before
+    assert len(fitted(62, patience=60).auc) == 62
+    path.unlink()
+    # what stopped by itself does so again, and goes on with more patience
+    stopped = fitted(80, patience=3)
+    assert fitted(80, patience=3) == stopped == (history.loss[:stop], history.auc[:stop])
+    assert len(fitted(80, patience=4).auc) == stop + 1
+
+
+def test_an_auc_that_is_nan_is_no_better_than_any() -> None:
+    nan = float("nan")
+    assert not loop._settled([nan] * 3, 3, 1e-4)
+    assert loop._settled([nan] * 4, 3, 1e-4)
+    assert loop._settled([0.5, nan, nan], 2, 1e-4)
+    assert loop._settled([nan, 0.5, nan, nan], 2, 1e-4)
+    assert not loop._settled([nan, nan, nan, 0.5], 2, 1e-4)
+    x, cuts, y = data()
+    assert len(loop.fit(BagMaxNetwork(4, 8), x, cuts, y * 0, epochs=20, patience=4).auc) == 5
 
 
 class Trap:
@@ -339,6 +435,9 @@ def test_what_is_no_checkpoint_is_refused_and_runs_no_code(tmp_path: Path) -> No
         lambda: path.write_bytes(b""),
         lambda: torch.save({"format": Trap()}, path),
         lambda: torch.save([1, 2], path),
+        lambda: torch.save({"format": 1, "training": None}, path),
+        lambda: torch.save({"format": checkpoint.FORMAT, "training": None, "state": {}}, path),
+        lambda: torch.save({"format": checkpoint.FORMAT, "training": {}, "state": None}, path),
     ):
         write()
         with pytest.raises(ValueError, match="was not written by milfast"):
@@ -361,6 +460,51 @@ def test_an_estimator_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     assert resumed.auc_curve_ == whole.auc_curve_
     with pytest.raises(ValueError, match="checkpoint needs an integer random_state"):
         BagMINet(checkpoint=path).fit(bags)
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [("GNN-MIL", {"neighbours": 3}), ("Hopfield", {"heads": 2}), ("TransMIL", {"landmarks": 2}), ("ABMIL", {"lr": 1})],
+)
+def test_an_estimator_with_another_parameter_does_not_go_on(name: str, other: dict, tmp_path: Path) -> None:
+    kind, bags = mf.models.get(name), as_bags(10)
+    fixed = {"hidden": 16, "random_state": 0, "checkpoint": tmp_path / "training.pt"}
+    kind(epochs=1, clip_value=5, **fixed).fit(bags)
+    kind(epochs=2, clip_value=np.float64(5), patience=7, tol=0.1, callback=print, **fixed).fit(bags)
+    (changed,) = other
+    with pytest.raises(ValueError, match=rf"with other (network and )?{changed}: remove"):
+        kind(epochs=2, clip_value=5, **fixed, **other).fit(bags)
+
+
+def test_estimators_of_two_classes_have_no_checkpoint_in_common(tmp_path: Path) -> None:
+    class Other(BagMINet):
+        pass
+
+    fixed = {"hidden": 8, "epochs": 1, "random_state": 0, "checkpoint": tmp_path / "training.pt"}
+    BagMINet(**fixed).fit(as_bags())
+    with pytest.raises(ValueError, match="with other class: remove"):
+        Other(**fixed).fit(as_bags())
+
+
+class Scaled(torch.nn.Linear):
+    def __init__(self, n_features: int, scale: float = 1.0) -> None:
+        super().__init__(n_features, 1)
+        self.scale = scale
+
+    def forward(self, instances: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
+        return self.scale * super().forward(instances[offsets[:-1]]).squeeze(1)
+
+
+def test_a_module_of_ones_own_is_known_again_by_its_parameters(tmp_path: Path) -> None:
+    fixed = {"epochs": 1, "random_state": 0, "checkpoint": tmp_path / "training.pt"}
+    twice, thrice = (functools.partial(Scaled, scale=scale) for scale in (2.0, 3.0))
+    ModuleMIL(twice, **fixed).fit(as_bags())
+    ModuleMIL(functools.partial(Scaled, scale=2.0), **fixed).fit(as_bags())
+    for module in (thrice, Scaled):
+        with pytest.raises(ValueError, match="with other module: remove"):
+            ModuleMIL(module, **fixed).fit(as_bags())
+    with pytest.raises(ValueError, match="with other style: remove"):
+        ModuleMIL(twice, style="flat", **fixed).fit(as_bags())
 
 
 def test_gradients_of_all_parameters_together_are_clipped(monkeypatch: pytest.MonkeyPatch) -> None:

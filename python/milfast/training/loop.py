@@ -14,15 +14,15 @@ from torch.nn import functional
 from milfast import _core
 from milfast.seeding import seed_value
 from milfast.training import notebook
-from milfast.training.checkpoint import Checkpoint
+from milfast.training.checkpoint import Checkpoint, digest_of
 from milfast.training.flat import flattened
 from milfast.training.ragged import batches_of, gather_bags
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-__all__ = ["History", "fit", "scores", "seeded"]
+__all__ = ["OPTIMIZERS", "History", "clamp_gradients", "evaluating", "fit", "scores", "seeded"]
 
 _TURN = threading.RLock()
 
@@ -33,14 +33,15 @@ OPTIMIZERS: dict[str, type[torch.optim.AdamW | torch.optim.Adam]] = {
 
 
 class History(NamedTuple):
-    """What happened in each epoch, dropout on.
+    """What happened in each epoch, as bags were scored during training.
 
     Attributes
     ----------
     loss : list of float
         Mean training loss over the bags.
     auc : list of float
-        AUC of the logits that the bags had when it was their turn; NaN where they are of one class.
+        AUC of the logits that the training bags had when it was their turn, with dropout; NaN where they are of one
+        class, or a logit is not finite.
     """
 
     loss: list[float]
@@ -65,6 +66,7 @@ def fit(
     seed: int = 0,
     deterministic: bool = False,
     checkpoint: str | os.PathLike[str] | None = None,
+    identity: Mapping[str, Any] | None = None,
     faults: Collection[str] = (),
     callback: Callable[[int, int, float], object] | None = None,
 ) -> History:
@@ -97,17 +99,24 @@ def fit(
     clip_norm : float or None
         After that, the gradient of all parameters together is scaled down to this Euclidean norm.
     patience : int or None
-        Stop when the best training AUC so far was reached, to within `tol`, this many epochs ago. None never stops
-        before `epochs`.
+        Stop when the best AUC so far was reached, to within `tol`, this many epochs ago. It is the AUC of the training
+        bags, as they were scored during training: no bags are held out. One that is NaN is no better than any other.
+        None never stops before `epochs`.
     tol : float
         What the training AUC must gain to count as better.
     seed : int
         Not negative.
     deterministic : bool
-        Whether torch is told to use algorithms only that give the same bits again; it makes a difference on a GPU.
+        Whether torch is told to use only algorithms that give the same bits again; it makes a difference on a GPU.
     checkpoint : path, optional
         File that is written after each epoch. When it exists, training goes on from it, to the same bits as if it had
-        never stopped; `epochs` and `patience` may then be others.
+        never stopped. It may go on with other `epochs`, `patience` and `tol`, unless training would have stopped before
+        the last epoch that the file holds.
+    identity : dict, optional
+        Parameters that tell apart what is trained, by name: a checkpoint with other ones is refused.
+        What is trained in which way, from which seed and on which bags, is looked at in any case; of `module` these are
+        the classes of its parts, the names, shapes and dtypes of its parameters and buffers, and the values of those
+        parameters that are not trained.
     faults : collection of str
         See `milfast.training.notebook`.
     callback : callable, optional
@@ -121,7 +130,7 @@ def fit(
     ------
     ValueError
         When `optimizer` is unknown, the shapes of `offsets`, `labels` and `instances` disagree, or `checkpoint` is of
-        another training.
+        another training, or of one that would have stopped earlier.
     FloatingPointError
         When the loss is not finite. It is looked at once an epoch: looking more often would make a GPU wait.
 
@@ -150,10 +159,14 @@ def fit(
     device = _device_of(module)
     file = None
     if checkpoint is not None:
-        settings = {"batch_size": batch_size, "lr": lr, "weight_decay": weight_decay, "optimizer": optimizer}
-        settings |= {"clip_value": clip_value, "clip_norm": clip_norm, "faults": sorted(faults)}
-        bags = {"instances": instances, "offsets": offsets, "labels": labels}
-        file = Checkpoint(checkpoint, {"network": repr(module), "settings": settings, "seed": seed} | bags)
+        training = {"batch_size": batch_size, "lr": lr, "weight_decay": weight_decay, "optimizer": optimizer}
+        training |= {"clip_value": clip_value, "clip_norm": clip_norm, "faults": sorted(faults)}
+        # settings of an estimator that it passed on are here already
+        own = {name: value for name, value in (identity or {}).items() if name not in training}
+        training |= {"network": _described(module), "seed": seed}
+        training |= {"instances": instances, "offsets": offsets, "labels": labels}
+        training |= {f"parameter {name}" if name in training else name: value for name, value in own.items()}
+        file = Checkpoint(checkpoint, training)
 
     offsets, labels = offsets.cpu(), labels.cpu()
     if "biased-split" in faults:
@@ -185,7 +198,8 @@ def fit(
             [parameter], lr=lr, weight_decay=weight_decay, fused=True if device.type in ("cpu", "cuda") else None
         )
         if file is not None and (state := file.read()) is not None:
-            _restore(state, parameter, module, stepper, history, epochs)
+            _check_reached(f"checkpoint {str(checkpoint)!r}", state["auc"], epochs, patience, tol)
+            _restore(state, parameter, module, stepper, history)
         for epoch in range(len(history.loss) + 1, epochs + 1):
             if _settled(history.auc, patience, tol):
                 break
@@ -243,7 +257,22 @@ def _settled(aucs: list[float], patience: int | None, tol: float) -> bool:
     """Whether the last `patience` epochs were no better than those before."""
     if patience is None or len(aucs) <= patience:
         return False
-    return max(aucs[-patience:]) <= max(aucs[:-patience]) + tol
+    known = [-math.inf if math.isnan(auc) else auc for auc in aucs]
+    return max(known[-patience:]) <= max(known[:-patience]) + tol
+
+
+def _described(module: nn.Module) -> list[list[Any]]:
+    """What a network consists of, without the values that training changes, nor any address."""
+    parts: list[list[Any]] = []
+    for name, part in module.named_modules():
+        kind = type(part)
+        # those of torch tell their settings
+        told = part.extra_repr() if kind.__module__.startswith("torch.") else ""
+        parts.append([name, f"{kind.__module__}.{kind.__qualname__}", told])
+    for name, parameter in module.named_parameters():
+        values = None if parameter.requires_grad else digest_of(parameter)
+        parts.append([name, list(parameter.shape), str(parameter.dtype), values])
+    return parts + [[name, list(buffer.shape), str(buffer.dtype)] for name, buffer in module.named_buffers()]
 
 
 def _state(parameter: nn.Parameter, module: nn.Module, stepper: Any, history: History) -> dict[str, Any]:
@@ -258,19 +287,34 @@ def _state(parameter: nn.Parameter, module: nn.Module, stepper: Any, history: Hi
 
 
 def _restore(
-    state: dict[str, Any], parameter: nn.Parameter, module: nn.Module, stepper: Any, history: History, epochs: int
+    state: dict[str, Any], parameter: nn.Parameter, module: nn.Module, stepper: Any, history: History
 ) -> None:
-    if len(state["loss"]) > epochs:
-        raise ValueError(
-            f"checkpoint is {len(state['loss'])} epochs old, more than epochs={epochs}: name another file to train anew"
-        )
+    buffers = dict(module.named_buffers())
+    kept = {name: value.shape for name, value in state["buffers"].items()}
+    # of one shape, or copying would repeat what was kept
+    if state["parameter"].shape != parameter.shape or kept != {name: value.shape for name, value in buffers.items()}:
+        raise ValueError("checkpoint holds a network of other sizes: remove it, or name another file")
     with torch.no_grad():
         parameter.copy_(state["parameter"])
-        for name, buffer in module.named_buffers():
+        for name, buffer in buffers.items():
             buffer.copy_(state["buffers"][name])
     stepper.load_state_dict(state["optimizer"])
     history.loss.extend(state["loss"])
     history.auc.extend(state["auc"])
+
+
+def _check_reached(file: str, aucs: list[float], epochs: int, patience: int | None, tol: float) -> None:
+    """Refuse to go on from where this training would not have come to."""
+    held = len(aucs)
+    holds = f"{file} holds {held} epochs"
+    if held > epochs:
+        raise ValueError(f"{holds}, more than epochs={epochs}: name another file to train anew")
+    for epoch in range(1, held):
+        if _settled(aucs[:epoch], patience, tol):
+            raise ValueError(
+                f"{holds}, and with patience={patience} and tol={tol} training stops after {epoch}: name another file "
+                "to train anew"
+            )
 
 
 @contextmanager

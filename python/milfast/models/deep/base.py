@@ -28,10 +28,13 @@ if TYPE_CHECKING:
 
     from milfast.seeding import RandomState
 
-__all__ = ["DeepMIL"]
+__all__ = ["BLOCK", "DeepMIL", "positive_number", "share", "whole_number"]
 
 # Rows standardised or scored at once: bounds the extra memory, and is large enough for the cost per block to vanish.
 BLOCK = 65536
+
+# Parameters with which a training may go on otherwise than it began; the loop looks at the seed itself.
+_ANY_TIME = {"epochs", "patience", "tol", "callback", "checkpoint", "device", "random_state"}
 
 
 class DeepMIL(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no type hints
@@ -252,6 +255,7 @@ class DeepMIL(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no 
             seed=seed_value(seed, 1),
             deterministic=bool(self.deterministic),
             checkpoint=self.checkpoint,
+            identity=None if self.checkpoint is None else self._identity(),
             faults=notebook.checked(self.faults),
             callback=self.callback,
         )
@@ -351,6 +355,10 @@ class DeepMIL(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no 
             parts = [logits(rows.to(device)).cpu() for rows in torch.split(instances, BLOCK)]
         scores: NDArray[np.float64] = torch.cat(parts).double().numpy()
         return scores
+
+    def _identity(self) -> dict[str, Any]:
+        """What tells this estimator's training from another's in a checkpoint."""
+        return {"class": type(self)} | {n: value for n, value in self.get_params().items() if n not in _ANY_TIME}
 
     def _prepare(self, bags: Bags) -> torch.Tensor:
         check_is_fitted(self, "module_")
