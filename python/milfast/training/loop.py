@@ -15,8 +15,9 @@ from milfast import _core
 from milfast.seeding import seed_value
 from milfast.training import notebook
 from milfast.training.checkpoint import Checkpoint, digest_of
+from milfast.training.devices import device_of
 from milfast.training.flat import flattened
-from milfast.training.ragged import batches_of, gather_bags
+from milfast.training.ragged import batches_of, gather_bags, remembered
 
 if TYPE_CHECKING:
     import os
@@ -156,7 +157,7 @@ def fit(
     if int(offsets[-1]) != len(instances):
         raise ValueError(f"offsets must end with {len(instances)}, the number of instances; got {int(offsets[-1])}")
     faults = notebook.checked(tuple(faults))
-    device = _device_of(module)
+    device = device_of(module)
     file = None
     if checkpoint is not None:
         training = {"batch_size": batch_size, "lr": lr, "weight_decay": weight_decay, "optimizer": optimizer}
@@ -193,7 +194,8 @@ def fit(
         return functional.binary_cross_entropy_with_logits(logits, wanted), logits
 
     history = History([], [])
-    with flattened(module) as parameter, _deterministic(deterministic):
+    with flattened(module) as flat:
+        parameter = flat.whole
         stepper = OPTIMIZERS[optimizer](
             [parameter], lr=lr, weight_decay=weight_decay, fused=True if device.type in ("cpu", "cuda") else None
         )
@@ -208,17 +210,16 @@ def fit(
             logits: list[Tensor] = []
             # Each epoch has its own seed: the callback runs outside and may draw random numbers or train as well, and
             # a training that goes on from a checkpoint needs no state of a generator.
-            with seeded(seed_value(seed, epoch), device):
+            with _deterministic(deterministic), seeded(seed_value(seed, epoch), device):
                 order = batches()
                 wanted = torch.split(targets[torch.cat(list(order)).to(device)], [len(chosen) for chosen in order])
                 for (rows, cuts), labelled in zip(batches_of(instances, offsets, order), wanted, strict=True):
                     loss, made = loss_of(rows, cuts, labelled)
-                    gradient = parameter.grad
-                    assert gradient is not None
-                    gradient.zero_()
+                    flat.gradient.zero_()
                     torch.autograd.backward(loss)
+                    flat.gather()
                     if clip_value is not None:
-                        clamp_gradients([parameter], clip_value)
+                        clamp_gradients(parameter, clip_value)
                     if clip_norm is not None:
                         nn.utils.clip_grad_norm_([parameter], clip_norm)
                     stepper.step()
@@ -227,6 +228,12 @@ def fit(
             sizes = torch.tensor([len(chosen) for chosen in order], dtype=torch.float64)
             mean = float(torch.stack(losses).cpu().double() @ sizes) / n_bags
             if not math.isfinite(mean):
+                if epoch == 1 and not math.isfinite(first := float(losses[0])):
+                    raise FloatingPointError(
+                        f"the training loss of the first batch is {first}, before any step was taken: the network "
+                        "gives NaN or infinity as it is initialised; look at what its forward divides by, or takes a "
+                        "root or logarithm of, and standardise the features"
+                    )
                 raise FloatingPointError(
                     f"the training loss became {mean} in epoch {epoch} of {epochs}: "
                     f"standardise the features or lower lr (it is {lr})"
@@ -286,9 +293,7 @@ def _state(parameter: nn.Parameter, module: nn.Module, stepper: Any, history: Hi
     }
 
 
-def _restore(
-    state: dict[str, Any], parameter: nn.Parameter, module: nn.Module, stepper: Any, history: History
-) -> None:
+def _restore(state: dict[str, Any], parameter: nn.Parameter, module: nn.Module, stepper: Any, history: History) -> None:
     buffers = dict(module.named_buffers())
     kept = {name: value.shape for name, value in state["buffers"].items()}
     # of one shape, or copying would repeat what was kept
@@ -331,13 +336,13 @@ def _deterministic(wanted: bool) -> Iterator[None]:
             torch.use_deterministic_algorithms(before[0], warn_only=before[1])
 
 
-def clamp_gradients(parameters: list[nn.Parameter], limit: float) -> None:
+def clamp_gradients(parameter: nn.Parameter, limit: float) -> None:
     """Set NaN gradient entries to 0 and clamp all entries to [-limit, limit], in place.
 
     Parameters
     ----------
-    parameters : list of torch.nn.Parameter
-        Those without a gradient are skipped.
+    parameter : torch.nn.Parameter
+        Skipped when it has no gradient.
     limit : float
         Positive.
 
@@ -350,13 +355,12 @@ def clamp_gradients(parameters: list[nn.Parameter], limit: float) -> None:
     >>> import torch
     >>> weight = torch.nn.Parameter(torch.zeros(3))
     >>> weight.grad = torch.tensor([torch.nan, 2.0, -torch.inf])
-    >>> clamp_gradients([weight], 5.0)
+    >>> clamp_gradients(weight, 5.0)
     >>> weight.grad
     tensor([ 0.,  2., -5.])
     """
-    for parameter in parameters:
-        if parameter.grad is not None:
-            parameter.grad.nan_to_num_(nan=0.0, posinf=limit, neginf=-limit).clamp_(-limit, limit)
+    if parameter.grad is not None:
+        parameter.grad.nan_to_num_(nan=0.0, posinf=limit, neginf=-limit).clamp_(-limit, limit)
 
 
 def scores(
@@ -394,7 +398,7 @@ def scores(
     >>> scores(network, torch.tensor([[0.0], [1.0], [2.0]]), torch.tensor([0, 1, 3])).shape
     torch.Size([2])
     """
-    device = _device_of(module)
+    device = device_of(module)
     offsets = offsets.cpu()
     parts = []
     with evaluating(module):
@@ -403,7 +407,7 @@ def scores(
         for first, last in _blocks(offsets, batch_instances):
             cuts = offsets[first : last + 1]
             rows = instances[int(cuts[0]) : int(cuts[-1])]
-            parts.append(module(rows.to(device), (cuts - cuts[0]).to(device)).cpu())
+            parts.append(module(rows.to(device), remembered((cuts - cuts[0]).to(device))).cpu())
     return torch.cat(parts)
 
 
@@ -481,10 +485,6 @@ def _generators(device: torch.device) -> list[torch.Generator]:
     elif device.type == "mps":
         generators.append(torch.mps._get_default_mps_generator())
     return generators
-
-
-def _device_of(module: nn.Module) -> torch.device:
-    return next((parameter.device for parameter in module.parameters()), torch.device("cpu"))
 
 
 def _blocks(offsets: Tensor, batch_instances: int) -> Iterator[tuple[int, int]]:
