@@ -103,7 +103,7 @@ class DeepMIL(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no 
     -----
     A subclass with parameters of its own takes the others as ``**settings`` and passes them on; they are then, by
     keyword, parameters of the subclass as well. What it passes on with a value of its own is no parameter, and a class
-    variable `_fixed` says so: scikit-learn's `clone` hands over every parameter, and for one that is fixed without being
+    variable `_fixed` says so: scikit-learn's `clone` hands over every parameter, and for one that is fixed but not
     named there, Python says that it got multiple values.
 
     >>> class Narrow(DeepMIL):
