@@ -266,7 +266,8 @@ def test_loop_lowers_the_loss(optimizer: str, bags: Bags) -> None:
 def test_clamp_gradients_turns_nan_to_zero_and_bounds_entries() -> None:
     parameter, bare = torch.nn.Parameter(torch.zeros(5)), torch.nn.Parameter(torch.zeros(1))
     parameter.grad = torch.tensor([torch.nan, 7.0, -torch.inf, torch.inf, -1.0])
-    loop.clamp_gradients([parameter, bare], 5.0)
+    loop.clamp_gradients(parameter, 5.0)
+    loop.clamp_gradients(bare, 5.0)
     assert parameter.grad.tolist() == [0.0, 5.0, -5.0, 5.0, -1.0]
     assert bare.grad is None
 
@@ -293,8 +294,12 @@ def test_a_nan_gradient_entry_is_a_zero_step_only_when_clamped(clip_value: float
 
 
 def test_a_loss_that_is_not_finite_is_an_error() -> None:
-    with pytest.raises(FloatingPointError, match=r"loss became nan in epoch 1 of 3: .* lower lr"):
+    with pytest.raises(
+        FloatingPointError, match=r"first batch is nan, before any step was taken: the network gives NaN"
+    ):
         loop.fit(Recorder(), torch.full((2, 1), torch.nan), torch.arange(3), torch.tensor([0, 1]), epochs=3)
+    with pytest.raises(FloatingPointError, match=r"loss became nan in epoch \d of 3: .* lower lr"):
+        loop.fit(RootOfZero(), torch.ones(2, 1), torch.arange(3), torch.tensor([0, 1]), epochs=3, clip_value=None)
 
 
 def test_loop_names_wrong_arguments() -> None:

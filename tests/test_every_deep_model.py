@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import pickle
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,8 @@ from milfast.bags import Bags
 torch = pytest.importorskip("torch")
 
 from milfast.models.deep.base import DeepMIL  # noqa: E402
+from milfast.models.deep.wrap import ModuleMIL  # noqa: E402
+from milfast.training import loop  # noqa: E402
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -170,6 +173,87 @@ def test_parameters_are_looked_at_before_any_work(name: str, monkeypatch: pytest
     for parameter in (*own, "lr", "hidden"):
         with pytest.raises((TypeError, ValueError), match=parameter):
             clone(model).set_params(**{parameter: "nonsense"}).fit(make_bags(10, seed=0))
+
+
+@each
+def test_each_parameter_of_a_network_has_a_gradient_of_its_own(name: str) -> None:
+    model = small(name)
+    with loop.seeded(0):
+        network = model.build(4)
+    bags = make_bags(8, seed=0)
+    instances = torch.tensor(bags.instances, dtype=torch.float32)
+    for most in (3, 100):
+        offsets = torch.tensor(bags.offsets) if most == 3 else torch.tensor([0, len(instances)])
+        network.zero_grad()
+        network(instances, offsets).square().sum().backward()
+        places = [p.grad.untyped_storage().data_ptr() for p in network.parameters() if p.grad is not None]
+        assert len(set(places)) == len(places) > 0
+
+
+def test_parameters_of_subclasses_of_subclasses() -> None:
+    class Wide(DeepMIL):
+        def __init__(me, width, **settings):
+            super().__init__(**settings)
+            me.width = width
+
+        def build(self, n_features):
+            raise NotImplementedError
+
+    class Deep(Wide):
+        _fixed = frozenset({"hidden"})
+
+        def __init__(self, depth=2, lr=0.5, **settings):
+            super().__init__(hidden=8, lr=lr, **settings)
+            self.depth = depth
+
+    class Deeper(Deep):
+        def __init__(self, *args, dropout, **settings):
+            super().__init__(*args, dropout=dropout, **settings)
+
+    class Closed(Deep):
+        def __init__(self, epochs=3):
+            super().__init__(width=1, epochs=epochs)
+
+    class Last(Closed):
+        def __init__(self, hidden=5, **settings):
+            super().__init__(**settings)
+            self.hidden = hidden
+
+    common = set(DeepMIL.__init__.__kwdefaults__)
+    assert set(Wide._get_param_names()) == common | {"width"}
+    assert set(Deep._get_param_names()) == set(Deeper._get_param_names()) == (common - {"hidden"}) | {"width", "depth"}
+    assert Closed._get_param_names() == ["epochs"]
+    assert Last._get_param_names() == ["epochs", "hidden"]
+    made = [
+        Wide(3),
+        Wide(width=3, hidden=4),
+        Deep(width=3),
+        Deep(4, width=3, tol=0.5),
+        Deeper(width=3, dropout=0.25),
+        Closed(4),
+        Last(6, epochs=2),
+    ]
+    for model in made:
+        again = clone(model)
+        assert again.get_params() == model.get_params()
+        assert vars(again) == vars(model)
+        assert repr(again) == repr(model)
+    assert (made[3].lr, made[3].hidden, made[3].depth) == (0.5, 8, 4)
+    assert inspect.signature(Deep).parameters["width"].kind is inspect.Parameter.KEYWORD_ONLY
+
+
+def test_a_subclass_of_a_wrapped_module_has_no_parameters_of_the_network() -> None:
+    class Own(ModuleMIL):
+        def __init__(self, style="flat", **settings):
+            super().__init__(torch.nn.Linear, style, **settings)
+
+        _fixed = frozenset({"module"})
+
+    known = set(DeepMIL.__init__.__kwdefaults__) - {"hidden", "dropout"}
+    assert set(ModuleMIL._get_param_names()) == known | {"module", "style"}
+    assert set(Own._get_param_names()) == known | {"style"}
+    model = clone(Own(lr=0.5))
+    assert (model.lr, model.style, model.module) == (0.5, "flat", torch.nn.Linear)
 
 
 @each

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import functools
+import threading
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from conftest import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import milfast as mf
 from milfast.bags import Bags
 
 torch = pytest.importorskip("torch")
@@ -17,7 +21,8 @@ torch = pytest.importorskip("torch")
 from milfast.models.deep.bag_mi_net import BagMaxNetwork, BagMINet  # noqa: E402
 from milfast.models.deep.instance_mi_net import InstanceMaxNetwork, InstanceMINet  # noqa: E402
 from milfast.models.deep.layers import Dropout, Perceptron, tanh, witnesses  # noqa: E402
-from milfast.training import checkpoint, flat, loop, notebook, ragged  # noqa: E402
+from milfast.models.deep.wrap import ModuleMIL  # noqa: E402
+from milfast.training import checkpoint, devices, flat, loop, notebook, ragged  # noqa: E402
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -140,7 +145,7 @@ def test_batches_are_what_gathering_each_gives(sizes: list[int], batch_size: int
 
 
 def test_the_index_of_segments_is_kept_until_offsets_change() -> None:
-    offsets = torch.tensor([0, 1, 3])
+    offsets = ragged.remembered(torch.tensor([0, 1, 3]))
     first = ragged.segment_index(offsets)
     assert ragged.segment_index(offsets) is first
     offsets[1] = 2
@@ -149,7 +154,44 @@ def test_the_index_of_segments_is_kept_until_offsets_change() -> None:
     del offsets
     assert len(ragged._INDEX) == before - 1
     with torch.inference_mode():
-        assert ragged.segment_index(torch.tensor([0, 2])).tolist() == [0, 0]
+        assert ragged.segment_index(ragged.remembered(torch.tensor([0, 2]))).tolist() == [0, 0]
+
+
+def test_the_index_of_segments_is_not_kept_for_memory_of_others() -> None:
+    shared = np.array([0, 1, 3])
+    offsets = torch.from_numpy(shared)
+    assert ragged.segment_index(offsets).tolist() == [0, 1, 1]
+    shared[1] = 2  # torch does not notice
+    assert ragged.segment_index(offsets).tolist() == [0, 0, 1]
+    assert ragged.segment_sum(torch.tensor([1.0, 2.0, 4.0]), offsets).tolist() == [3.0, 4.0]
+
+
+def test_an_index_of_segments_made_in_inference_mode_does_not_come_into_a_graph() -> None:
+    for offsets in (torch.tensor([0, 1, 3]), ragged.remembered(torch.tensor([0, 1, 3]))):
+        with torch.inference_mode():
+            ragged.segment_max(torch.ones(3), offsets)
+        values = torch.ones(3, requires_grad=True)
+        ragged.segment_softmax(values, offsets).square().sum().backward()
+        assert torch.isfinite(values.grad).all()
+
+
+def test_a_network_that_trains_or_scores_asks_for_an_index_once_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    repeat = torch.repeat_interleave
+
+    class Asking(BagMaxNetwork):
+        def forward(self, instances: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
+            monkeypatch.setattr(torch, "repeat_interleave", lambda *a, **k: made.append(1) or repeat(*a, **k))
+            for _ in range(3):
+                ragged.segment_index(offsets, n_instances=len(instances))
+            monkeypatch.setattr(torch, "repeat_interleave", repeat)
+            return super().forward(instances, offsets)
+
+    network = Asking(4, 8)
+    loop.fit(network, *data(40), epochs=1, batch_size=10)
+    assert len(made) == 4
+    loop.scores(network, *data(40)[:2])
+    assert len(made) == 5
 
 
 def test_tanh_is_torchs_to_its_rounding() -> None:
@@ -212,19 +254,66 @@ def test_a_flat_step_is_the_same_step() -> None:
     networks[1].load_state_dict(networks[0].state_dict())
     rows = torch.randn(5, 3)
     apart = torch.optim.AdamW(networks[0].parameters(), lr=0.1)
-    with flat.flattened(networks[1]) as parameter:
-        together = torch.optim.AdamW([parameter], lr=0.1)
+    with flat.flattened(networks[1]) as flat_one:
+        together = torch.optim.AdamW([flat_one.whole], lr=0.1)
         for _ in range(3):
             apart.zero_grad()
-            parameter.grad.zero_()
+            flat_one.gradient.zero_()
             for network in networks:
                 network(rows).square().sum().backward()
+            flat_one.gather()
             apart.step()
             together.step()
     for one, other in zip(networks[0].parameters(), networks[1].parameters(), strict=True):
         assert torch.equal(one, other)
         assert other.grad is None
         assert other.untyped_storage().nbytes() == other.numel() * other.element_size()
+
+
+class Unhooking(BagMaxNetwork):
+    """Lets go of the gradients or of the memory that it was given, at every call."""
+
+    sort = "nothing"
+
+    def forward(self, instances: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
+        if self.training and self.sort == "gradients":
+            self.zero_grad()
+        elif self.training and self.sort == "memory":
+            for parameter in self.parameters():
+                parameter.data = parameter.detach().clone()
+        return super().forward(instances, offsets)
+
+
+@pytest.mark.parametrize("sort", ["gradients", "memory"])
+def test_a_network_that_unhooks_itself_learns_the_same(sort: str) -> None:
+    networks = []
+    for kind in ("nothing", sort):
+        with loop.seeded(0):
+            networks.append(Unhooking(4, 8))
+        networks[-1].sort = kind
+        loop.fit(networks[-1], *data(), epochs=3, clip_norm=0.1)
+    with loop.seeded(0):
+        untrained = Unhooking(4, 8)
+    for one, other, before in zip(*(network.parameters() for network in (*networks, untrained)), strict=True):
+        assert torch.equal(one, other)
+        assert not torch.equal(one, before)
+
+
+def test_a_parameter_without_gradient_has_one_of_zero_in_a_step() -> None:
+    class Half(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.used = torch.nn.Parameter(torch.ones(1))
+            self.unused = torch.nn.Parameter(torch.ones(1))
+
+        def forward(self, instances: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
+            self.zero_grad()
+            return instances[offsets[:-1], 0] * self.used
+
+    network = Half()
+    loop.fit(network, *data(), epochs=1, weight_decay=0.0)
+    assert network.used != 1
+    assert network.unused == 1
 
 
 def test_flattening_needs_parameters_of_one_dtype() -> None:
@@ -306,7 +395,7 @@ def test_a_training_that_was_stopped_goes_on_to_the_same_bits(tmp_path: Path, op
     assert again == history
     for one, other in zip(whole.parameters(), resumed.parameters(), strict=True):
         assert torch.equal(one, other)
-    with pytest.raises(ValueError, match="6 epochs old, more than epochs=5"):
+    with pytest.raises(ValueError, match=r"training.pt' holds 6 epochs, more than epochs=5"):
         fitted(5, path)
     assert [file.name for file in tmp_path.iterdir()] == ["training.pt"]
 
@@ -314,17 +403,110 @@ def test_a_training_that_was_stopped_goes_on_to_the_same_bits(tmp_path: Path, op
 def test_a_checkpoint_of_another_training_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "training.pt"
     loop.fit(BagMaxNetwork(4, 8), *data(), epochs=1, checkpoint=path)
-    for name, change in {
-        "settings": {"lr": 0.5},
+    for other, change in {
+        "lr": {"lr": 0.5},
         "seed": {"seed": 9},
+        "lr and seed": {"lr": 0.5, "seed": 9},
+        "beta": {"identity": {"beta": 2.0}},
+        "faults and parameter network": {"faults": ["sorted-batches"], "identity": {"network": "another", "lr": 7}},
     }.items():
-        with pytest.raises(ValueError, match=f"belongs to another training, with other {name}"):
+        with pytest.raises(ValueError, match=f"belongs to another training, with other {other}: remove"):
             loop.fit(BagMaxNetwork(4, 8), *data(), epochs=1, checkpoint=path, **change)
     with pytest.raises(ValueError, match="other network"):
         loop.fit(BagMaxNetwork(4, 9), *data(), epochs=1, checkpoint=path)
     x, cuts, y = data()
     with pytest.raises(ValueError, match="other instances"):
         loop.fit(BagMaxNetwork(4, 8), x + 1, cuts, y, epochs=1, checkpoint=path)
+
+
+def first_feature(**parts: torch.nn.Module) -> torch.nn.Module:
+    """A network with parts of any kind."""
+
+    class First(torch.nn.ModuleDict):
+        def forward(self, instances: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
+            return self["score"](self["drop"](instances[offsets[:-1]])).squeeze(1)
+
+    return First({"drop": torch.nn.Identity(), "score": torch.nn.Linear(4, 1)} | parts)
+
+
+def test_a_network_is_known_again_by_what_it_consists_of(tmp_path: Path) -> None:
+    class Odd(torch.nn.Identity):
+        def __repr__(self) -> str:
+            return object.__repr__(self)  # an address, another one in each network
+
+    path = tmp_path / "training.pt"
+
+    def fitted(**parts: torch.nn.Module) -> loop.History:
+        with loop.seeded(0):
+            network = first_feature(**parts)
+        network["drop"].requires_grad_(False)
+        return loop.fit(network, *data(), epochs=1, checkpoint=path)
+
+    kept = [Odd(), Odd()]
+    assert repr(kept[0]) != repr(kept[1])
+    assert fitted(drop=kept[0]) == fitted(drop=kept[1])
+    path.unlink()
+    fitted(drop=torch.nn.Dropout(0.1))
+    fitted(drop=torch.nn.Dropout(0.1))
+    for other in (torch.nn.Dropout(0.2), torch.nn.AlphaDropout(0.1), torch.nn.BatchNorm1d(4)):
+        with pytest.raises(ValueError, match="other network"):
+            fitted(drop=other)
+    path.unlink()
+    frozen = torch.nn.Linear(4, 4)
+    fitted(drop=frozen)
+    with torch.no_grad():
+        frozen.weight.add_(1)
+    with pytest.raises(ValueError, match="other network"):
+        fitted(drop=frozen)
+
+
+def test_a_checkpoint_of_other_sizes_is_not_copied_into_a_network(tmp_path: Path) -> None:
+    path = tmp_path / "training.pt"
+    loop.fit(BagMaxNetwork(4, 8), *data(), epochs=1, checkpoint=path)
+    kept = torch.load(path)
+    kept["state"]["parameter"] = torch.zeros(1)  # would be repeated
+    torch.save(kept, path)
+    network = BagMaxNetwork(4, 8)
+    before = [parameter.clone() for parameter in network.parameters()]
+    with pytest.raises(ValueError, match="holds a network of other sizes"):
+        loop.fit(network, *data(), epochs=2, checkpoint=path)
+    assert all(map(torch.equal, before, network.parameters()))
+
+
+def test_a_training_goes_on_with_another_patience_only_if_it_would_have_come_so_far(tmp_path: Path) -> None:
+    path = tmp_path / "training.pt"
+
+    def fitted(epochs: int, **settings: object) -> loop.History:
+        with loop.seeded(0):
+            network = BagMaxNetwork(4, 16, 0.0)
+        return loop.fit(network, *data(), epochs=epochs, lr=1e-2, checkpoint=path, **settings)
+
+    history = fitted(60)
+    assert max(history.auc) == 1.0
+    stop = next(epoch for epoch in range(61) if loop._settled(history.auc[:epoch], 3, 1e-4))
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match=rf"holds 60 epochs, and with patience=3 .* training stops after {stop}: name"):
+        fitted(80, patience=3)
+    with pytest.raises(ValueError, match=r"with patience=40 and tol=1.0 training stops after 41"):
+        fitted(80, patience=40, tol=1.0)
+    assert path.read_bytes() == before
+    assert len(fitted(62, patience=60).auc) == 62
+    path.unlink()
+    # what stopped by itself does so again, and goes on with more patience
+    stopped = fitted(80, patience=3)
+    assert fitted(80, patience=3) == stopped == (history.loss[:stop], history.auc[:stop])
+    assert len(fitted(80, patience=4).auc) == stop + 1
+
+
+def test_an_auc_that_is_nan_is_no_better_than_any() -> None:
+    nan = float("nan")
+    assert not loop._settled([nan] * 3, 3, 1e-4)
+    assert loop._settled([nan] * 4, 3, 1e-4)
+    assert loop._settled([0.5, nan, nan], 2, 1e-4)
+    assert loop._settled([nan, 0.5, nan, nan], 2, 1e-4)
+    assert not loop._settled([nan, nan, nan, 0.5], 2, 1e-4)
+    x, cuts, y = data()
+    assert len(loop.fit(BagMaxNetwork(4, 8), x, cuts, y * 0, epochs=20, patience=4).auc) == 5
 
 
 class Trap:
@@ -339,6 +521,9 @@ def test_what_is_no_checkpoint_is_refused_and_runs_no_code(tmp_path: Path) -> No
         lambda: path.write_bytes(b""),
         lambda: torch.save({"format": Trap()}, path),
         lambda: torch.save([1, 2], path),
+        lambda: torch.save({"format": 1, "training": None}, path),
+        lambda: torch.save({"format": checkpoint.FORMAT, "training": None, "state": {}}, path),
+        lambda: torch.save({"format": checkpoint.FORMAT, "training": {}, "state": None}, path),
     ):
         write()
         with pytest.raises(ValueError, match="was not written by milfast"):
@@ -363,6 +548,51 @@ def test_an_estimator_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
         BagMINet(checkpoint=path).fit(bags)
 
 
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [("GNN-MIL", {"neighbours": 3}), ("Hopfield", {"heads": 2}), ("TransMIL", {"landmarks": 2}), ("ABMIL", {"lr": 1})],
+)
+def test_an_estimator_with_another_parameter_does_not_go_on(name: str, other: dict, tmp_path: Path) -> None:
+    kind, bags = mf.models.get(name), as_bags(10)
+    fixed = {"hidden": 16, "random_state": 0, "checkpoint": tmp_path / "training.pt"}
+    kind(epochs=1, clip_value=5, **fixed).fit(bags)
+    kind(epochs=2, clip_value=np.float64(5), patience=7, tol=0.1, callback=print, **fixed).fit(bags)
+    (changed,) = other
+    with pytest.raises(ValueError, match=rf"with other (network and )?{changed}: remove"):
+        kind(epochs=2, clip_value=5, **fixed, **other).fit(bags)
+
+
+def test_estimators_of_two_classes_have_no_checkpoint_in_common(tmp_path: Path) -> None:
+    class Other(BagMINet):
+        pass
+
+    fixed = {"hidden": 8, "epochs": 1, "random_state": 0, "checkpoint": tmp_path / "training.pt"}
+    BagMINet(**fixed).fit(as_bags())
+    with pytest.raises(ValueError, match="with other class: remove"):
+        Other(**fixed).fit(as_bags())
+
+
+class Scaled(torch.nn.Linear):
+    def __init__(self, n_features: int, scale: float = 1.0) -> None:
+        super().__init__(n_features, 1)
+        self.scale = scale
+
+    def forward(self, instances: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
+        return self.scale * super().forward(instances[offsets[:-1]]).squeeze(1)
+
+
+def test_a_module_of_ones_own_is_known_again_by_its_parameters(tmp_path: Path) -> None:
+    fixed = {"epochs": 1, "random_state": 0, "checkpoint": tmp_path / "training.pt"}
+    twice, thrice = (functools.partial(Scaled, scale=scale) for scale in (2.0, 3.0))
+    ModuleMIL(twice, **fixed).fit(as_bags())
+    ModuleMIL(functools.partial(Scaled, scale=2.0), **fixed).fit(as_bags())
+    for module in (thrice, Scaled):
+        with pytest.raises(ValueError, match="with other module: remove"):
+            ModuleMIL(module, **fixed).fit(as_bags())
+    with pytest.raises(ValueError, match="with other style: remove"):
+        ModuleMIL(twice, style="flat", **fixed).fit(as_bags())
+
+
 def test_gradients_of_all_parameters_together_are_clipped(monkeypatch: pytest.MonkeyPatch) -> None:
     norms = []
     step = torch.optim.AdamW.step
@@ -378,15 +608,25 @@ def test_gradients_of_all_parameters_together_are_clipped(monkeypatch: pytest.Mo
 
 
 def test_deterministic_is_for_the_training_alone() -> None:
-    seen = []
-    loop.fit(
-        BagMaxNetwork(4, 8),
-        *data(),
-        epochs=1,
-        deterministic=True,
-        callback=lambda *_: seen.append(torch.are_deterministic_algorithms_enabled()),
-    )
-    assert seen == [True]
+    inside, outside = [], []
+
+    class Noting(BagMaxNetwork):
+        def forward(self, instances: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
+            inside.append(torch.are_deterministic_algorithms_enabled())
+            return super().forward(instances, offsets)
+
+    def callback(*_: object) -> None:
+        outside.append(torch.are_deterministic_algorithms_enabled())
+        # another thread may train meanwhile, and one that is waited for must be able to
+        other = threading.Thread(target=loop.fit, args=(BagMaxNetwork(4, 8), *data(4)), kwargs={"epochs": 1})
+        other.daemon = True
+        other.start()
+        other.join(timeout=60)
+        assert not other.is_alive()
+
+    loop.fit(Noting(4, 8), *data(), epochs=2, deterministic=True, callback=callback)
+    assert inside == [True] * 4
+    assert outside == [False] * 2
     assert not torch.are_deterministic_algorithms_enabled()
 
 
@@ -466,3 +706,58 @@ def test_a_model_with_its_own_loss() -> None:
             network = kind(4, 8)
         losses.append(loop.fit(network, *data(), epochs=1, batch_size=100).loss[0])
     assert losses[1] == pytest.approx(2 * losses[0])
+
+
+# ------------------------------------------------------------------------------------------ what is said of mistakes
+
+
+def test_an_unknown_fault_is_told_what_there_is_as_the_page_has_it() -> None:
+    with pytest.raises(ValueError, match="got 'padding'") as raised:
+        notebook.checked("padding")
+    page = (ROOT / "docs" / "models.md").read_text()
+    for name, text in notebook.FAULTS.items():
+        assert f"{name}: {text}" in str(raised.value)
+        assert f"| `{name}` | {text} |" in page
+
+
+def test_a_network_without_parameters_has_a_device() -> None:
+    assert devices.device_of(torch.nn.ReLU()) == torch.device("cpu")
+    assert devices.device_of(torch.nn.BatchNorm1d(1, affine=False, device="meta")) == torch.device("meta")
+
+
+class Broken(torch.nn.Linear):
+    """Gives NaN: always, or for bags of three instances or more."""
+
+    def __init__(self, n_features: int, *, always: bool = False) -> None:
+        super().__init__(n_features, 1)
+        self.always = always
+
+    def forward(self, instances: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
+        logits = super().forward(instances[offsets[:-1]]).squeeze(1)
+        large = (offsets.diff() >= 3) & (not self.training)
+        return torch.where(large | self.always, torch.nan, logits)
+
+
+def test_a_network_that_gives_nan_before_any_step_is_not_blamed_on_lr() -> None:
+    with pytest.raises(FloatingPointError, match="first batch is nan, before any step was taken") as raised:
+        loop.fit(Broken(4, always=True), *data(), epochs=2)
+    assert "lr" not in str(raised.value)
+    with pytest.raises(FloatingPointError, match=r"in epoch \d of 50: standardise the features or lower lr"):
+        loop.fit(BagMaxNetwork(4, 8), *data(), epochs=50, lr=1e30, clip_value=None)
+
+
+def test_a_logit_that_is_nan_is_an_error_that_names_the_bag() -> None:
+    class Sometimes(BagMINet):
+        def build(self, n_features: int) -> torch.nn.Module:
+            return Broken(n_features)
+
+    bags = as_bags()
+    model = Sometimes(epochs=1, random_state=0).fit(bags)
+    large = np.flatnonzero(bags.sizes >= 3)
+    for method in (model.decision_function, model.predict_proba, model.predict):
+        with pytest.raises(
+            FloatingPointError, match=rf"bag {large[0]} is NaN, the first of {len(large)} among 40 bags"
+        ):
+            method(bags)
+    small = bags[np.flatnonzero(bags.sizes < 3)]
+    assert np.isfinite(model.decision_function(small)).all()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
@@ -11,15 +12,60 @@ from torch import Tensor, nn
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["flattened"]
+__all__ = ["Flat", "flattened"]
+
+
+@dataclass(frozen=True)
+class Flat:
+    """The parameters of a network in one piece of memory.
+
+    Attributes
+    ----------
+    whole : torch.nn.Parameter
+        Shape (number of trainable values,), with a gradient.
+    parts : list of torch.nn.Parameter
+        Those of the network.
+    values, gradients : list of Tensor
+        Their places in the memory of `whole` and of its gradient.
+    """
+
+    whole: nn.Parameter
+    parts: list[nn.Parameter]
+    values: list[Tensor]
+    gradients: list[Tensor]
+
+    @property
+    def gradient(self) -> Tensor:
+        """That of `whole`: to be set to zero in place before a backward pass."""
+        assert self.whole.grad is not None
+        return self.whole.grad
+
+    def gather(self) -> None:
+        """Take in parameters and gradients that the network has put elsewhere; to be called before each step.
+
+        A network whose ``forward`` calls ``self.zero_grad()``, or sets ``weight.data``, would else go on learning
+        beside the parameters that the optimiser sees.
+        """
+        for part, value, gradient in zip(self.parts, self.values, self.gradients, strict=True):
+            if part.grad is not gradient:
+                if part.grad is None:
+                    gradient.zero_()
+                else:
+                    gradient.copy_(part.grad)
+                part.grad = gradient
+            if part.data_ptr() != value.data_ptr():
+                value.copy_(part.detach())
+                part.data = value
 
 
 @contextmanager
-def flattened(module: nn.Module) -> Iterator[nn.Parameter]:
+def flattened(module: nn.Module) -> Iterator[Flat]:
     """Lay out the trainable parameters of a network in one piece of memory while inside.
 
     For networks of some ten thousand parameters, half of the time of an optimiser goes into handling its parameters one
-    by one. A step on the one is, for optimisers that treat each number alone, the same step bit for bit.
+    by one. A step on the one is, for optimisers that treat each number alone, the same step bit for bit, but for
+    parameters that got no gradient at all: an optimiser leaves them alone where they are by themselves, and has a
+    gradient of 0 for them here, so that weight decay and momentum move them.
 
     Parameters
     ----------
@@ -28,9 +74,9 @@ def flattened(module: nn.Module) -> Iterator[nn.Parameter]:
 
     Yields
     ------
-    torch.nn.Parameter
-        Shape (number of trainable values,). Its ``grad`` is filled by a backward pass through the module; set it to
-        zero in place before each.
+    Flat
+        An optimiser takes its ``whole``. A backward pass through the module fills its ``gradient``, to be set to zero
+        in place before; ``gather()`` comes after it.
 
     Raises
     ------
@@ -41,9 +87,10 @@ def flattened(module: nn.Module) -> Iterator[nn.Parameter]:
     --------
     >>> import torch
     >>> module = torch.nn.Linear(3, 2)
-    >>> with flattened(module) as parameter:
+    >>> with flattened(module) as flat:
     ...     module(torch.ones(1, 3)).sum().backward()
-    ...     parameter.grad
+    ...     flat.gather()
+    ...     flat.gradient
     tensor([1., 1., 1., 1., 1., 1., 1., 1.])
     """
     parameters = [p for p in module.parameters() if p.requires_grad]
@@ -53,13 +100,12 @@ def flattened(module: nn.Module) -> Iterator[nn.Parameter]:
         raise ValueError("all parameters of module must have one dtype and be on one device")
     whole = nn.Parameter(torch.cat([p.detach().reshape(-1) for p in parameters]))
     whole.grad = torch.zeros_like(whole)
+    values, gradients = (list(_views(one, parameters)) for one in (whole.detach(), whole.grad))
     try:
-        for parameter, value, gradient in zip(
-            parameters, _views(whole.detach(), parameters), _views(whole.grad, parameters), strict=True
-        ):
+        for parameter, value, gradient in zip(parameters, values, gradients, strict=True):
             parameter.data = value
             parameter.grad = gradient
-        yield whole
+        yield Flat(whole, parameters, values, gradients)
     finally:
         for parameter in parameters:
             parameter.data = parameter.detach().clone()

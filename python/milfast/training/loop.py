@@ -14,15 +14,16 @@ from torch.nn import functional
 from milfast import _core
 from milfast.seeding import seed_value
 from milfast.training import notebook
-from milfast.training.checkpoint import Checkpoint
+from milfast.training.checkpoint import Checkpoint, digest_of
+from milfast.training.devices import device_of
 from milfast.training.flat import flattened
-from milfast.training.ragged import batches_of, gather_bags
+from milfast.training.ragged import batches_of, gather_bags, remembered
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-__all__ = ["History", "fit", "scores", "seeded"]
+__all__ = ["OPTIMIZERS", "History", "clamp_gradients", "evaluating", "fit", "scores", "seeded"]
 
 _TURN = threading.RLock()
 
@@ -33,14 +34,15 @@ OPTIMIZERS: dict[str, type[torch.optim.AdamW | torch.optim.Adam]] = {
 
 
 class History(NamedTuple):
-    """What happened in each epoch, dropout on.
+    """What happened in each epoch, as bags were scored during training.
 
     Attributes
     ----------
     loss : list of float
         Mean training loss over the bags.
     auc : list of float
-        AUC of the logits that the bags had when it was their turn; NaN where they are of one class.
+        AUC of the logits that the training bags had when it was their turn, with dropout; NaN where they are of one
+        class, or a logit is not finite.
     """
 
     loss: list[float]
@@ -65,6 +67,7 @@ def fit(
     seed: int = 0,
     deterministic: bool = False,
     checkpoint: str | os.PathLike[str] | None = None,
+    identity: Mapping[str, Any] | None = None,
     faults: Collection[str] = (),
     callback: Callable[[int, int, float], object] | None = None,
 ) -> History:
@@ -97,17 +100,24 @@ def fit(
     clip_norm : float or None
         After that, the gradient of all parameters together is scaled down to this Euclidean norm.
     patience : int or None
-        Stop when the best training AUC so far was reached, to within `tol`, this many epochs ago. None never stops
-        before `epochs`.
+        Stop when the best AUC so far was reached, to within `tol`, this many epochs ago. It is the AUC of the training
+        bags, as they were scored during training: no bags are held out. One that is NaN is no better than any other.
+        None never stops before `epochs`.
     tol : float
         What the training AUC must gain to count as better.
     seed : int
         Not negative.
     deterministic : bool
-        Whether torch is told to use algorithms only that give the same bits again; it makes a difference on a GPU.
+        Whether torch is told to use only algorithms that give the same bits again; it makes a difference on a GPU.
     checkpoint : path, optional
         File that is written after each epoch. When it exists, training goes on from it, to the same bits as if it had
-        never stopped; `epochs` and `patience` may then be others.
+        never stopped. It may go on with other `epochs`, `patience` and `tol`, unless training would have stopped before
+        the last epoch that the file holds.
+    identity : dict, optional
+        Parameters that tell apart what is trained, by name: a checkpoint with other ones is refused.
+        What is trained in which way, from which seed and on which bags, is looked at in any case; of `module` these are
+        the classes of its parts, the names, shapes and dtypes of its parameters and buffers, and the values of those
+        parameters that are not trained.
     faults : collection of str
         See `milfast.training.notebook`.
     callback : callable, optional
@@ -121,7 +131,7 @@ def fit(
     ------
     ValueError
         When `optimizer` is unknown, the shapes of `offsets`, `labels` and `instances` disagree, or `checkpoint` is of
-        another training.
+        another training, or of one that would have stopped earlier.
     FloatingPointError
         When the loss is not finite. It is looked at once an epoch: looking more often would make a GPU wait.
 
@@ -147,13 +157,17 @@ def fit(
     if int(offsets[-1]) != len(instances):
         raise ValueError(f"offsets must end with {len(instances)}, the number of instances; got {int(offsets[-1])}")
     faults = notebook.checked(tuple(faults))
-    device = _device_of(module)
+    device = device_of(module)
     file = None
     if checkpoint is not None:
-        settings = {"batch_size": batch_size, "lr": lr, "weight_decay": weight_decay, "optimizer": optimizer}
-        settings |= {"clip_value": clip_value, "clip_norm": clip_norm, "faults": sorted(faults)}
-        bags = {"instances": instances, "offsets": offsets, "labels": labels}
-        file = Checkpoint(checkpoint, {"network": repr(module), "settings": settings, "seed": seed} | bags)
+        training = {"batch_size": batch_size, "lr": lr, "weight_decay": weight_decay, "optimizer": optimizer}
+        training |= {"clip_value": clip_value, "clip_norm": clip_norm, "faults": sorted(faults)}
+        # settings of an estimator that it passed on are here already
+        own = {name: value for name, value in (identity or {}).items() if name not in training}
+        training |= {"network": _described(module), "seed": seed}
+        training |= {"instances": instances, "offsets": offsets, "labels": labels}
+        training |= {f"parameter {name}" if name in training else name: value for name, value in own.items()}
+        file = Checkpoint(checkpoint, training)
 
     offsets, labels = offsets.cpu(), labels.cpu()
     if "biased-split" in faults:
@@ -180,12 +194,14 @@ def fit(
         return functional.binary_cross_entropy_with_logits(logits, wanted), logits
 
     history = History([], [])
-    with flattened(module) as parameter, _deterministic(deterministic):
+    with flattened(module) as flat:
+        parameter = flat.whole
         stepper = OPTIMIZERS[optimizer](
             [parameter], lr=lr, weight_decay=weight_decay, fused=True if device.type in ("cpu", "cuda") else None
         )
         if file is not None and (state := file.read()) is not None:
-            _restore(state, parameter, module, stepper, history, epochs)
+            _check_reached(f"checkpoint {str(checkpoint)!r}", state["auc"], epochs, patience, tol)
+            _restore(state, parameter, module, stepper, history)
         for epoch in range(len(history.loss) + 1, epochs + 1):
             if _settled(history.auc, patience, tol):
                 break
@@ -194,17 +210,16 @@ def fit(
             logits: list[Tensor] = []
             # Each epoch has its own seed: the callback runs outside and may draw random numbers or train as well, and
             # a training that goes on from a checkpoint needs no state of a generator.
-            with seeded(seed_value(seed, epoch), device):
+            with _deterministic(deterministic), seeded(seed_value(seed, epoch), device):
                 order = batches()
                 wanted = torch.split(targets[torch.cat(list(order)).to(device)], [len(chosen) for chosen in order])
                 for (rows, cuts), labelled in zip(batches_of(instances, offsets, order), wanted, strict=True):
                     loss, made = loss_of(rows, cuts, labelled)
-                    gradient = parameter.grad
-                    assert gradient is not None
-                    gradient.zero_()
+                    flat.gradient.zero_()
                     torch.autograd.backward(loss)
+                    flat.gather()
                     if clip_value is not None:
-                        clamp_gradients([parameter], clip_value)
+                        clamp_gradients(parameter, clip_value)
                     if clip_norm is not None:
                         nn.utils.clip_grad_norm_([parameter], clip_norm)
                     stepper.step()
@@ -213,6 +228,12 @@ def fit(
             sizes = torch.tensor([len(chosen) for chosen in order], dtype=torch.float64)
             mean = float(torch.stack(losses).cpu().double() @ sizes) / n_bags
             if not math.isfinite(mean):
+                if epoch == 1 and not math.isfinite(first := float(losses[0])):
+                    raise FloatingPointError(
+                        f"the training loss of the first batch is {first}, before any step was taken: the network "
+                        "gives NaN or infinity as it is initialised; look at what its forward divides by, or takes a "
+                        "root or logarithm of, and standardise the features"
+                    )
                 raise FloatingPointError(
                     f"the training loss became {mean} in epoch {epoch} of {epochs}: "
                     f"standardise the features or lower lr (it is {lr})"
@@ -243,7 +264,22 @@ def _settled(aucs: list[float], patience: int | None, tol: float) -> bool:
     """Whether the last `patience` epochs were no better than those before."""
     if patience is None or len(aucs) <= patience:
         return False
-    return max(aucs[-patience:]) <= max(aucs[:-patience]) + tol
+    known = [-math.inf if math.isnan(auc) else auc for auc in aucs]
+    return max(known[-patience:]) <= max(known[:-patience]) + tol
+
+
+def _described(module: nn.Module) -> list[list[Any]]:
+    """What a network consists of, without the values that training changes, nor any address."""
+    parts: list[list[Any]] = []
+    for name, part in module.named_modules():
+        kind = type(part)
+        # those of torch tell their settings
+        told = part.extra_repr() if kind.__module__.startswith("torch.") else ""
+        parts.append([name, f"{kind.__module__}.{kind.__qualname__}", told])
+    for name, parameter in module.named_parameters():
+        values = None if parameter.requires_grad else digest_of(parameter)
+        parts.append([name, list(parameter.shape), str(parameter.dtype), values])
+    return parts + [[name, list(buffer.shape), str(buffer.dtype)] for name, buffer in module.named_buffers()]
 
 
 def _state(parameter: nn.Parameter, module: nn.Module, stepper: Any, history: History) -> dict[str, Any]:
@@ -257,20 +293,33 @@ def _state(parameter: nn.Parameter, module: nn.Module, stepper: Any, history: Hi
     }
 
 
-def _restore(
-    state: dict[str, Any], parameter: nn.Parameter, module: nn.Module, stepper: Any, history: History, epochs: int
-) -> None:
-    if len(state["loss"]) > epochs:
-        raise ValueError(
-            f"checkpoint is {len(state['loss'])} epochs old, more than epochs={epochs}: name another file to train anew"
-        )
+def _restore(state: dict[str, Any], parameter: nn.Parameter, module: nn.Module, stepper: Any, history: History) -> None:
+    buffers = dict(module.named_buffers())
+    kept = {name: value.shape for name, value in state["buffers"].items()}
+    # of one shape, or copying would repeat what was kept
+    if state["parameter"].shape != parameter.shape or kept != {name: value.shape for name, value in buffers.items()}:
+        raise ValueError("checkpoint holds a network of other sizes: remove it, or name another file")
     with torch.no_grad():
         parameter.copy_(state["parameter"])
-        for name, buffer in module.named_buffers():
+        for name, buffer in buffers.items():
             buffer.copy_(state["buffers"][name])
     stepper.load_state_dict(state["optimizer"])
     history.loss.extend(state["loss"])
     history.auc.extend(state["auc"])
+
+
+def _check_reached(file: str, aucs: list[float], epochs: int, patience: int | None, tol: float) -> None:
+    """Refuse to go on from where this training would not have come to."""
+    held = len(aucs)
+    holds = f"{file} holds {held} epochs"
+    if held > epochs:
+        raise ValueError(f"{holds}, more than epochs={epochs}: name another file to train anew")
+    for epoch in range(1, held):
+        if _settled(aucs[:epoch], patience, tol):
+            raise ValueError(
+                f"{holds}, and with patience={patience} and tol={tol} training stops after {epoch}: name another file "
+                "to train anew"
+            )
 
 
 @contextmanager
@@ -287,13 +336,13 @@ def _deterministic(wanted: bool) -> Iterator[None]:
             torch.use_deterministic_algorithms(before[0], warn_only=before[1])
 
 
-def clamp_gradients(parameters: list[nn.Parameter], limit: float) -> None:
+def clamp_gradients(parameter: nn.Parameter, limit: float) -> None:
     """Set NaN gradient entries to 0 and clamp all entries to [-limit, limit], in place.
 
     Parameters
     ----------
-    parameters : list of torch.nn.Parameter
-        Those without a gradient are skipped.
+    parameter : torch.nn.Parameter
+        Skipped when it has no gradient.
     limit : float
         Positive.
 
@@ -306,13 +355,12 @@ def clamp_gradients(parameters: list[nn.Parameter], limit: float) -> None:
     >>> import torch
     >>> weight = torch.nn.Parameter(torch.zeros(3))
     >>> weight.grad = torch.tensor([torch.nan, 2.0, -torch.inf])
-    >>> clamp_gradients([weight], 5.0)
+    >>> clamp_gradients(weight, 5.0)
     >>> weight.grad
     tensor([ 0.,  2., -5.])
     """
-    for parameter in parameters:
-        if parameter.grad is not None:
-            parameter.grad.nan_to_num_(nan=0.0, posinf=limit, neginf=-limit).clamp_(-limit, limit)
+    if parameter.grad is not None:
+        parameter.grad.nan_to_num_(nan=0.0, posinf=limit, neginf=-limit).clamp_(-limit, limit)
 
 
 def scores(
@@ -350,7 +398,7 @@ def scores(
     >>> scores(network, torch.tensor([[0.0], [1.0], [2.0]]), torch.tensor([0, 1, 3])).shape
     torch.Size([2])
     """
-    device = _device_of(module)
+    device = device_of(module)
     offsets = offsets.cpu()
     parts = []
     with evaluating(module):
@@ -359,7 +407,7 @@ def scores(
         for first, last in _blocks(offsets, batch_instances):
             cuts = offsets[first : last + 1]
             rows = instances[int(cuts[0]) : int(cuts[-1])]
-            parts.append(module(rows.to(device), (cuts - cuts[0]).to(device)).cpu())
+            parts.append(module(rows.to(device), remembered((cuts - cuts[0]).to(device))).cpu())
     return torch.cat(parts)
 
 
@@ -437,10 +485,6 @@ def _generators(device: torch.device) -> list[torch.Generator]:
     elif device.type == "mps":
         generators.append(torch.mps._get_default_mps_generator())
     return generators
-
-
-def _device_of(module: nn.Module) -> torch.device:
-    return next((parameter.device for parameter in module.parameters()), torch.device("cpu"))
 
 
 def _blocks(offsets: Tensor, batch_instances: int) -> Iterator[tuple[int, int]]:

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from milfast.training.ragged import Padding, gather_bags
+from milfast.training.devices import device_of
+from milfast.training.ragged import Padding, gather_bags, remembered
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["FAULTS", "checked", "pad_with_zeros", "sorted_batches", "split"]
+__all__ = ["FAULTS", "checked", "pad_with_zeros", "scores", "sorted_batches", "split"]
 
 #: What each fault does.
 FAULTS = {
@@ -59,7 +60,8 @@ def checked(faults: object) -> frozenset[str]:
         raise TypeError(f"faults must be a sequence of names; got {faults!r}")
     for name in names:
         if name not in FAULTS:
-            raise ValueError(f"faults must be among {', '.join(FAULTS)}; got {name!r}")
+            listed = "".join(f"\n  {known}: {text}" for known, text in FAULTS.items())
+            raise ValueError(f"faults must be among {', '.join(FAULTS)}; got {name!r}. What they do:{listed}")
     return frozenset(names)
 
 
@@ -134,7 +136,7 @@ def pad_with_zeros(instances: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
     """
     (padding,) = Padding.of(offsets, largest=sys.maxsize)
     filled = padding.pad(instances).view(-1, instances.shape[1])
-    return filled, torch.arange(padding.n_bags + 1, device=offsets.device) * padding.longest
+    return filled, remembered(torch.arange(padding.n_bags + 1, device=offsets.device) * padding.longest)
 
 
 def scores(module: nn.Module, instances: Tensor, offsets: Tensor, batch_size: int) -> Tensor:
@@ -153,7 +155,7 @@ def scores(module: nn.Module, instances: Tensor, offsets: Tensor, batch_size: in
         On the CPU.
     """
     logits = torch.empty(len(offsets) - 1)
-    device = next((p.device for p in module.parameters()), torch.device("cpu"))
+    device = device_of(module)
     batches: Sequence[Tensor] = sorted_batches(offsets.diff(), batch_size)
     for batch in batches:
         rows, cuts = gather_bags(instances, offsets, batch)

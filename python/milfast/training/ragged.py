@@ -18,6 +18,7 @@ __all__ = [
     "batches_of",
     "gather_bags",
     "rejoined",
+    "remembered",
     "segment_argmax",
     "segment_index",
     "segment_max",
@@ -27,7 +28,33 @@ __all__ = [
 ]
 
 
-_INDEX: MutableMapping[Tensor, tuple[int, Tensor]] = WeakIdKeyDictionary()
+#: Version and index of the offsets that were handed to `remembered`, as long as they live.
+_INDEX: MutableMapping[Tensor, tuple[int, Tensor | None]] = WeakIdKeyDictionary()
+
+
+def remembered(offsets: Tensor) -> Tensor:
+    """Let `segment_index` work only once for these offsets: a network asks several times for the same bags.
+
+    Parameters
+    ----------
+    offsets : Tensor of int64, shape (n_bags + 1,)
+        With memory that nobody else writes to: changes that torch makes in place are noticed, others are not.
+
+    Returns
+    -------
+    Tensor
+        The same.
+
+    Examples
+    --------
+    >>> import torch
+    >>> offsets = remembered(torch.tensor([0, 1, 3]))
+    >>> segment_index(offsets) is segment_index(offsets)
+    True
+    """
+    if not offsets.is_inference():  # such have no version
+        _INDEX[offsets] = offsets._version, None
+    return offsets
 
 
 def segment_index(offsets: Tensor, *, n_instances: int | None = None) -> Tensor:
@@ -58,14 +85,13 @@ def segment_index(offsets: Tensor, *, n_instances: int | None = None) -> Tensor:
     """
     if offsets.ndim != 1:
         raise ValueError(f"offsets must have shape (n_bags + 1,); got {tuple(offsets.shape)}")
-    # A network asks several times for the same bags. What is kept is of no use once offsets are changed in place.
-    version = None if offsets.is_inference() else offsets._version
     kept = _INDEX.get(offsets)
-    if kept is not None and kept[0] == version:
+    if kept is not None and kept[0] == offsets._version and kept[1] is not None:
         return kept[1]
     index = torch.repeat_interleave(offsets.diff(), output_size=n_instances)
-    if version is not None:
-        _INDEX[offsets] = version, index
+    # autograd takes no index that was made in inference mode
+    if kept is not None and not torch.is_inference_mode_enabled():
+        _INDEX[offsets] = offsets._version, index
     return index
 
 
@@ -449,7 +475,7 @@ def batches_of(
         rows, cuts = gather_bags(instances, offsets, torch.cat(list(batches[first:last])))
         row = bag = 0
         for batch, count in zip(batches[first:last], counts[first:last], strict=True):
-            yield rows[row : row + count], cuts[bag : bag + len(batch) + 1] - row
+            yield rows[row : row + count], remembered(cuts[bag : bag + len(batch) + 1] - row)
             row += count
             bag += len(batch)
         first = last

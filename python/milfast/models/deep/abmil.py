@@ -69,7 +69,7 @@ class AttentionNetwork(nn.Module):
         -------
         Tensor, shape (n_instances,)
         """
-        return segment_softmax(self.attention(self.embed(instances)), offsets).squeeze(1)
+        return self._attended(instances, offsets)[1].squeeze(1)
 
     def forward(self, instances: Tensor, offsets: Tensor) -> Tensor:
         """Logit of each bag.
@@ -83,10 +83,14 @@ class AttentionNetwork(nn.Module):
         -------
         Tensor, shape (n_bags,)
         """
-        embedded = self.embed(instances)
-        weights = segment_softmax(self.attention(embedded), offsets)
+        embedded, weights = self._attended(instances, offsets)
         logits: Tensor = self.head(segment_sum(weights * embedded, offsets))
         return logits.squeeze(1)
+
+    def _attended(self, instances: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
+        """Embeddings, and their weights as a column."""
+        embedded = self.embed(instances)
+        return embedded, segment_softmax(self.attention(embedded), offsets)
 
 
 class ABMIL(AttentionMIL):

@@ -19,6 +19,7 @@ from torch import nn
 from milfast.bags import Bags
 from milfast.seeding import seed_value
 from milfast.training import loop, notebook
+from milfast.training.devices import device_of
 
 if TYPE_CHECKING:
     import os
@@ -28,10 +29,15 @@ if TYPE_CHECKING:
 
     from milfast.seeding import RandomState
 
-__all__ = ["DeepMIL"]
+__all__ = ["BLOCK", "DeepMIL", "positive_number", "share", "whole_number"]
 
 # Rows standardised or scored at once: bounds the extra memory, and is large enough for the cost per block to vanish.
 BLOCK = 65536
+
+_VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+# Parameters with which a training may go on otherwise than it began; the loop looks at the seed itself.
+_ANY_TIME = {"epochs", "patience", "tol", "callback", "checkpoint", "device", "random_state"}
 
 
 class DeepMIL(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no type hints
@@ -57,8 +63,8 @@ class DeepMIL(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no 
     dropout : float
         Probability of dropping a hidden unit while training, in [0, 1).
     patience : int or None
-        Stop when the AUC on the training bags has not become better for this many epochs. None never stops before
-        `epochs`.
+        Stop when the AUC of the training bags, as they were scored during training, has not become better for this many
+        epochs. No bags are held out to validate. None never stops before `epochs`.
     tol : float
         What the AUC must gain to count as better.
     standardize : bool
@@ -69,10 +75,11 @@ class DeepMIL(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no 
         Decides initialisation, shuffling and dropout. The same integer gives the same bits on one machine's CPU.
         torch's global generators are left as they were found.
     deterministic : bool
-        Whether torch is told to use algorithms only that give the same bits again; it makes a difference on a GPU.
+        Whether torch is told to use only algorithms that give the same bits again; it makes a difference on a GPU.
     checkpoint : path, optional
         File that is written after each epoch of `fit`, and from which a `fit` with the same settings and bags goes on.
-        Needs an integer `random_state`.
+        `epochs`, `patience` and `tol` may be others, unless training would have stopped before the last epoch that the
+        file holds. Needs an integer `random_state`.
     faults : str or sequence of str
         Faults of the training code behind the published tables, to be repeated: "biased-split", "sorted-batches",
         "unmasked-padding"; see `milfast.training.notebook`.
@@ -90,7 +97,26 @@ class DeepMIL(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no 
     n_features_in_ : int
         Number of features of the training instances.
     loss_curve_, auc_curve_ : list of float
-        Mean training loss of each epoch; AUC of the training bags as they came by, dropout on.
+        Mean training loss of each epoch; AUC of the training bags as they were scored during training, with dropout.
+
+    Notes
+    -----
+    A subclass with parameters of its own takes the others as ``**settings`` and passes them on; they are then, by
+    keyword, parameters of the subclass as well. What it passes on with a value of its own is no parameter, and a class
+    variable `_fixed` says so: scikit-learn's `clone` hands over every parameter, and for one that is fixed but not
+    named there, Python says that it got multiple values.
+
+    >>> class Narrow(DeepMIL):
+    ...     _fixed = frozenset({"hidden"})
+    ...     def __init__(self, depth=2, **settings):
+    ...         super().__init__(hidden=8, **settings)
+    ...         self.depth = depth
+    ...     def build(self, n_features):
+    ...         raise NotImplementedError
+    >>> from sklearn.base import clone
+    >>> narrow = clone(Narrow(depth=3, lr=0.1))
+    >>> narrow, narrow.hidden, "hidden" in narrow.get_params()
+    (Narrow(depth=3, lr=0.1), 8, False)
 
     References
     ----------
@@ -113,6 +139,7 @@ class DeepMIL(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no 
     """
 
     family: ClassVar[str] = "deep"
+    _fixed: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(
         self,
@@ -159,19 +186,28 @@ class DeepMIL(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no 
         """Give a model that adds parameters, and passes the others on as ``**settings``, one list of all of them."""
         super().__init_subclass__(**kwargs)
         own = vars(cls).get("__init__")
-        if own is None or all(p.kind is not p.VAR_KEYWORD for p in inspect.signature(own).parameters.values()):
+        if own is None or not _passes_on(own):
             return
-        parameters: dict[str, inspect.Parameter] = {}
-        for kind in reversed(cls.__mro__):
-            if issubclass(kind, DeepMIL) and "__init__" in vars(kind):
-                parameters |= inspect.signature(vars(kind)["__init__"]).parameters
+        first, *parameters = inspect.signature(own).parameters.values()  # the instance, whatever it is called
+        named = {p.name: p for p in parameters if p.kind not in _VARIABLE}
+        fixed = set(vars(cls).get("_fixed", ()))
+        for kind in cls.__mro__[1:]:
+            passed = vars(kind).get("__init__")
+            if passed is None or not issubclass(kind, DeepMIL):
+                continue
+            for parameter in list(inspect.signature(passed).parameters.values())[1:]:
+                if parameter.kind not in _VARIABLE and parameter.name not in named and parameter.name not in fixed:
+                    # what comes by **settings comes by keyword, with a default or without
+                    named[parameter.name] = parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+            if not _passes_on(passed):
+                break
+            fixed |= set(vars(kind).get("_fixed", ()))
         # scikit-learn reads parameters and their defaults from the signature
-        named = sorted((p for p in parameters.values() if p.kind is not p.VAR_KEYWORD), key=lambda p: p.kind)
-        own.__signature__ = inspect.Signature(named)
+        own.__signature__ = inspect.Signature([first, *named.values()])
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
-        return sorted(inspect.signature(cls).parameters)
+        return sorted(p.name for p in inspect.signature(cls).parameters.values() if p.kind not in _VARIABLE)
 
     @abstractmethod
     def build(self, n_features: int) -> nn.Module:
@@ -252,6 +288,7 @@ class DeepMIL(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no 
             seed=seed_value(seed, 1),
             deterministic=bool(self.deterministic),
             checkpoint=self.checkpoint,
+            identity=None if self.checkpoint is None else self._identity(),
             faults=notebook.checked(self.faults),
             callback=self.callback,
         )
@@ -280,12 +317,21 @@ class DeepMIL(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no 
             Before `fit`.
         TypeError, ValueError
             When `bags` or `device` cannot be used.
+        FloatingPointError
+            When a logit is NaN.
         """
         instances = self._prepare(bags)
         faulty = int(self.batch_size) if "unmasked-padding" in notebook.checked(self.faults) else None
         offsets = torch.tensor(bags.offsets)
         logits = loop.scores(self.module_, instances, offsets, batch_instances=BLOCK, faulty_batch=faulty)
-        return logits.double().numpy()
+        found: NDArray[np.float64] = logits.double().numpy()
+        missing = np.isnan(found)
+        if missing.any():
+            raise FloatingPointError(
+                f"the logit of bag {int(np.argmax(missing))} is NaN, the first of {int(missing.sum())} among "
+                f"{bags.n_bags} bags: rescale the features, or train with standardize=True or a lower lr than {self.lr}"
+            )
+        return found
 
     def predict_proba(self, bags: Bags) -> NDArray[np.float64]:
         """Probabilities of the classes 0 and 1.
@@ -300,7 +346,7 @@ class DeepMIL(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no 
 
         Raises
         ------
-        sklearn.exceptions.NotFittedError, TypeError, ValueError
+        sklearn.exceptions.NotFittedError, TypeError, ValueError, FloatingPointError
             As `decision_function`.
         """
         logits = self.decision_function(bags)
@@ -319,7 +365,7 @@ class DeepMIL(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no 
 
         Raises
         ------
-        sklearn.exceptions.NotFittedError, TypeError, ValueError
+        sklearn.exceptions.NotFittedError, TypeError, ValueError, FloatingPointError
             As `decision_function`.
         """
         return (self.decision_function(bags) > 0).astype(np.int64)
@@ -339,18 +385,22 @@ class DeepMIL(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no 
         ------
         TypeError
             When the model scores only bags.
-        sklearn.exceptions.NotFittedError, TypeError, ValueError
+        sklearn.exceptions.NotFittedError, TypeError, ValueError, FloatingPointError
             As `decision_function`.
         """
         instances = self._prepare(bags)
         logits = getattr(self.module_, "instance_logits", None)
         if logits is None:
             raise TypeError(f"{type(self).__name__} scores bags only: it has no score for a single instance")
-        device = next(self.module_.parameters()).device
+        device = device_of(self.module_)
         with loop.evaluating(self.module_):
             parts = [logits(rows.to(device)).cpu() for rows in torch.split(instances, BLOCK)]
         scores: NDArray[np.float64] = torch.cat(parts).double().numpy()
         return scores
+
+    def _identity(self) -> dict[str, Any]:
+        """What tells this estimator's training from another's in a checkpoint."""
+        return {"class": type(self)} | {n: value for n, value in self.get_params().items() if n not in _ANY_TIME}
 
     def _prepare(self, bags: Bags) -> torch.Tensor:
         check_is_fitted(self, "module_")
@@ -394,6 +444,12 @@ class DeepMIL(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no 
         if "module_" in state:
             state["module_"] = copy.deepcopy(self.module_).cpu()
         return state
+
+
+def _passes_on(function: Any) -> bool:
+    """Whether a function was written with ``**settings``, whatever it says about its signature."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return code is not None and bool(code.co_flags & inspect.CO_VARKEYWORDS)
 
 
 def whole_number(name: str, value: object, *, least: int = 1) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["ModuleMIL"]
 
 #: Parameters of `DeepMIL` that say what its network is.
-ALIEN = {"hidden", "dropout"}
+ALIEN = frozenset({"hidden", "dropout"})
 
 
 class ModuleMIL(DeepMIL):
@@ -81,6 +80,8 @@ class ModuleMIL(DeepMIL):
     >>> str(model.module_)
     'padded: module(x_padded, mask=mask), returns logits'
     """
+
+    _fixed: ClassVar[frozenset[str]] = ALIEN
 
     def __init__(self, module: Any, style: str | None = None, **settings: Any) -> None:
         if alien := ALIEN & settings.keys():
@@ -202,10 +203,3 @@ class ModuleMIL(DeepMIL):
         assert isinstance(self.module_, BagModule)
         with loop.seeded(self.module_.seed, base._usable_device(self.device)):
             return super().decision_function(bags)
-
-
-# scikit-learn reads the parameters from it
-_SELF = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-ModuleMIL.__init__.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-    [_SELF, *(p for name, p in inspect.signature(ModuleMIL).parameters.items() if name not in ALIEN)]
-)
