@@ -25,6 +25,7 @@ from milfast.checks.verdict import Run
 torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
+from torch.nn.utils import prune  # noqa: E402
 
 from milfast.models.deep import calling, making  # noqa: E402
 from milfast.models.deep.instance_mi_net import InstanceMaxNetwork  # noqa: E402
@@ -674,7 +675,7 @@ class Keeps(Padded):
 
 def pruned(n_features: int = 4) -> nn.Module:
     network = Padded(n_features)
-    nn.utils.prune.l1_unstructured(network.score, "weight", amount=1)
+    prune.l1_unstructured(network.score, "weight", amount=1)
     return network
 
 
@@ -785,6 +786,7 @@ def test_batch_normalisation_of_too_little_names_it_and_the_way_out() -> None:
     assert "normalise by nn.LayerNorm" in note
 
 
+@pytest.mark.filterwarnings("ignore:std")
 def test_nan_before_any_training_is_told_with_the_bag_that_gets_it() -> None:
     class Spread(Single):
         def forward(self, bag: Any) -> Any:
@@ -828,7 +830,8 @@ def test_that_a_module_must_pool_is_said_once_and_first() -> None:
     assert text.count("pool over its instances") == 1
     assert text.startswith("Linear gives no logit for each of two small bags of 16 features: it returns one value for")
     assert text.index("pool over its instances") < text.index("it should take")
-    assert "tried: padded, module(x), x holding bags of one size: returned shape" in text
+    alike = "padded, module(x), x holding bags of one size and single, module(bag), a bag being (1, n, d)"
+    assert f"tried: {alike}: returned shape (1, 3, 1) for 1 bag in shape (1, 3, 16)" in text
 
 
 def test_a_claim_that_is_unknown_names_the_class_that_makes_it() -> None:

@@ -85,7 +85,9 @@ class Registry:
         for package in self.packages:
             paths = [path for path in files(package).iterdir() if path.name.endswith(".py")]
             read = (_read(p.read_text(encoding="utf-8"), f"{package}.{p.name.removesuffix('.py')}") for p in paths)
-            for entry in sorted(filter(None, read), key=lambda entry: (entry.code, entry.name.casefold(), entry.name)):
+            for entry in sorted(
+                filter(None, read), key=lambda entry: (entry.code, entry.name.casefold(), entry.module)
+            ):
                 if entry.name in found:
                     raise ValueError(f"{entry.module} and {found[entry.name].module} share a name")
                 found[entry.name] = entry
@@ -133,13 +135,14 @@ def _read(source: str, module: str) -> Entry | None:
     if not isinstance(code, str):
         raise ValueError(f"CODE in {module} must be a string; got {code!r}")
     public = constants.get("__all__")
-    claims = _class_constant(tree, module, public[0], "claims") if isinstance(public, list) and public else None
+    told = _class_constant(tree, module, public[0], "claims") if isinstance(public, list) and public else None
+    claims = None if told is None else told[0]
     if not (claims is None or isinstance(claims, str)):
         raise ValueError(f"claims in {module} must be a string or None; got {claims!r}")
     return Entry(name, summary, module.split(".")[-2], module, requires, code, claims)
 
 
-def _class_constant(tree: ast.Module, module: str, kind: str, wanted: str) -> object:
+def _class_constant(tree: ast.Module, module: str, kind: str, wanted: str) -> tuple[object] | None:
     """A constant of a class or of those that it is derived from, which may be in other files of the distribution."""
     own = next((node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == kind), None)
     if own is None:
@@ -152,15 +155,14 @@ def _class_constant(tree: ast.Module, module: str, kind: str, wanted: str) -> ob
         return None
     for statement in own.body:
         targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
-        if any(isinstance(target, ast.Name) and target.id == wanted for target in targets):
-            value = getattr(statement, "value", None)
+        value = getattr(statement, "value", None)
+        if isinstance(value, ast.expr) and any(isinstance(t, ast.Name) and t.id == wanted for t in targets):
             try:
-                return ast.literal_eval(value) if isinstance(value, ast.AST) else None
+                return (ast.literal_eval(value),)
             except ValueError:
                 raise ValueError(f"{wanted} of {kind} in {module} must be written out: it is read, not run") from None
     bases = (base for base in own.bases if isinstance(base, ast.Name))
-    found = (_class_constant(tree, module, base.id, wanted) for base in bases)
-    return next((value for value in found if value is not None), None)
+    return next(filter(None, (_class_constant(tree, module, base.id, wanted) for base in bases)), None)
 
 
 def _source(module: str) -> str:

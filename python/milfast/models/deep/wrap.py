@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 from typing import TYPE_CHECKING, Any, Self
 
@@ -36,7 +37,8 @@ class ModuleMIL(DeepMIL):
     The module is trained on binary cross-entropy with logits, by the loop and with the settings of all deep models
     here; a method ``compute_loss`` of its own is not used. It may return one logit for each bag, as (n_bags,) or
     (n_bags, 1); two logits, of which the second minus the first is taken; or probabilities, one or two, which are made
-    logits, so that the loss is the cross-entropy of the probabilities. Of a tuple the first value counts, of a dict
+    logits, so that the loss is the cross-entropy of the probabilities; in training mode it may return the one and in
+    evaluation mode the other. Of a tuple the first value counts, of a dict
     "logits".
 
     Parameters
@@ -113,6 +115,14 @@ class ModuleMIL(DeepMIL):
         settings = {name: value for name, value in self.get_params(deep=False).items() if name != "module"}
         module = making.copied(self.module) if isinstance(self.module, nn.Module) else self.module
         return type(self)(module, **{name: clone(value, safe=False) for name, value in settings.items()})
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        if isinstance(self.module, nn.Module):
+            making.detach(self.module, memo)
+        made = type(self).__new__(type(self))
+        memo[id(self)] = made
+        made.__setstate__(copy.deepcopy(self.__getstate__(), memo))
+        return made
 
     def build(self, n_features: int) -> BagModule:
         """Make the untrained module, and find out how it takes bags.
