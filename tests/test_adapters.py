@@ -25,6 +25,7 @@ from milfast.checks.verdict import Run
 torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
+from torch.nn.utils import prune  # noqa: E402
 
 from milfast.models.deep import calling, making  # noqa: E402
 from milfast.models.deep.instance_mi_net import InstanceMaxNetwork  # noqa: E402
@@ -561,6 +562,285 @@ def test_runs_do_not_go_on_where_the_last_one_stopped_when_a_function_returns_th
     kept, bags = Padded(4), bags_of(40)
     model = ModuleMIL(lambda n: kept, epochs=2, random_state=0)
     assert model.fit(bags).loss_curve_ == model.fit(bags).loss_curve_
+
+
+# ---------------------------------------------------------------- modules as they are written elsewhere
+
+
+class ByMode(Flat):
+    """Logits for a loss with logits, probabilities for whoever uses it."""
+
+    def forward(self, instances: Any, offsets: Any) -> Any:
+        logits = super().forward(instances, offsets)
+        return logits if self.training else logits.sigmoid()
+
+
+class ByModeTurned(Flat):
+    def forward(self, instances: Any, offsets: Any) -> Any:
+        logits = super().forward(instances, offsets)
+        return logits.sigmoid() if self.training else logits
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        (ByMode, "returns logits in training and probabilities in evaluation"),
+        (ByModeTurned, "returns probabilities in training and logits in evaluation"),
+    ],
+)
+def test_what_is_returned_in_training_may_be_of_another_kind(kind: type, said: str) -> None:
+    assert ModuleMIL(kind).probe(4).endswith(said)
+    bags = bags_of(60)
+    found, expected = (ModuleMIL(k, epochs=5, random_state=0).fit(bags) for k in (kind, Flat))
+    np.testing.assert_allclose(found.loss_curve_, expected.loss_curve_, rtol=1e-4)
+    np.testing.assert_allclose(found.decision_function(bags), expected.decision_function(bags), rtol=1e-3, atol=1e-4)
+
+
+def test_a_probability_that_leaves_0_to_1_in_training_is_an_error() -> None:
+    def late(probabilities: Any) -> Any:  # on batches that are larger than those which are tried
+        return probabilities if len(probabilities) < 20 else probabilities + 0.7
+
+    with pytest.raises(ValueError, match=r"Changed returned 1\.\d+ in training, where all .* lay in \[0, 1\]"):
+        ModuleMIL(changed(lambda logits: late(torch.sigmoid(logits))), epochs=1, random_state=0).fit(bags_of(40))
+
+
+class Gated(nn.Linear):
+    """Has a parameter that its `reset_parameters`, which is inherited, does not know."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.gate = nn.Parameter(torch.ones(1))
+
+
+def test_what_a_reset_leaves_as_it_was_is_named() -> None:
+    for part, left in (
+        (Gated(4, 1), "score.gate"),
+        (nn.utils.spectral_norm(nn.Linear(4, 1)), "score.weight_orig"),
+        (nn.utils.parametrizations.spectral_norm(nn.Linear(4, 1)), "score.parametrizations.weight.original"),
+    ):
+        network = Padded(4)
+        network.score = part
+        before = {key: value.clone() for key, value in network.state_dict().items()}
+        with pytest.raises(TypeError, match=f"{left} of this Padded cannot be drawn anew"):
+            ModuleMIL(network).probe(4)
+        assert all(torch.equal(value, before[key]) for key, value in network.state_dict().items())
+
+
+def test_a_reset_may_draw_what_its_parts_hold_and_leaves_what_is_frozen() -> None:
+    class Whole(Token):
+        def reset_parameters(self) -> None:
+            nn.init.normal_(self.token)
+            nn.init.normal_(self.inner.weight)
+            nn.init.normal_(self.score.bias)
+
+    network = Whole(4)
+    network.score.bias.requires_grad_(False)
+    bias = network.score.bias.clone()
+    made = making.make(network, 4)
+    assert made.token.any()
+    assert made.inner.weight != 1
+    assert torch.equal(made.score.bias, bias)
+
+
+@pytest.mark.parametrize("base", [Flat, Single, BatchOfOne, EqualSizes, Padded])
+def test_a_module_may_change_what_it_is_handed_in_place(base: type) -> None:
+    class InPlace(base):  # type: ignore[misc]
+        forward = None
+
+    def forward(self: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
+        return base.forward(self, x.sub_(1.0).mul_(2.0), *args, **kwargs)
+
+    def beside(self: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
+        return base.forward(self, (x - 1.0) * 2.0, *args, **kwargs)
+
+    bags = bags_of(40)
+    models = []
+    for way in (forward, beside):
+        way.__signature__ = inspect.signature(base.forward)  # type: ignore[attr-defined]
+        kind = type("InPlace", (base,), {"forward": way})
+        models.append(ModuleMIL(kind, epochs=2, random_state=0).fit(bags))
+    assert [model.findings_ for model in models] == [(), ()]
+    first, second = (model.decision_function(bags) for model in models)
+    assert np.array_equal(first, second)
+
+
+class Keeps(Padded):
+    """Stores its attention, as many do to show it."""
+
+    def forward(self, x: Any, mask: Any) -> Any:
+        scores = self.score(x).squeeze(-1).masked_fill(~mask, -torch.inf)
+        self.kept = [scores.softmax(dim=1)]
+        return scores.amax(dim=1)
+
+
+def pruned(n_features: int = 4) -> nn.Module:
+    network = Padded(n_features)
+    prune.l1_unstructured(network.score, "weight", amount=1)
+    return network
+
+
+def normed(n_features: int = 4) -> nn.Module:
+    network = Padded(n_features)
+    network.score = nn.utils.weight_norm(network.score)
+    return network
+
+
+class LazyNorm(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = nn.LazyBatchNorm1d(affine=False)
+        self.score = nn.LazyLinear(1)
+
+    def forward(self, instances: Any, offsets: Any) -> Any:
+        return segment_max(self.score(self.norm(instances)).squeeze(1), offsets)
+
+
+@pytest.mark.filterwarnings("ignore:.*weight_norm:FutureWarning", "ignore:Lazy modules")
+def test_modules_with_tensors_that_torch_does_not_copy_are_copied() -> None:
+    bags = bags_of(40)
+    used = Keeps(4)
+    used(torch.zeros(1, 2, 4), torch.ones(1, 2, dtype=torch.bool))
+    assert not used.kept[0].is_leaf
+    for source in (used, LazyNorm(), LazyNorm, pruned, normed):
+        model = clone(ModuleMIL(source, epochs=2, random_state=0)).fit(bags)
+        scores = model.decision_function(bags)
+        assert len(set(scores)) > 10
+        for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+            assert np.array_equal(other.decision_function(bags), scores)
+    assert not used.kept[0].is_leaf  # it is as it was
+    assert mf.check_model(Keeps(16), **QUICK)[0].model == "Keeps"
+    # what they hold cannot be drawn anew, and that is said
+    for made, left in ((pruned(), "score.weight_orig"), (normed(), "score.weight_g, score.weight_v")):
+        with pytest.raises(TypeError, match=f"{left} of this Padded cannot be drawn anew"):
+            clone(ModuleMIL(made)).probe(4)
+
+
+def test_a_module_that_cannot_be_copied_says_what_to_hand_over() -> None:
+    network = Padded(16)
+    network.file = (line for line in "ab")  # type: ignore[assignment]
+    with pytest.raises(TypeError, match="generator") as caught:
+        mf.check_model(network, **QUICK)
+    assert "while copying Padded, of which every run needs one of its own: hand over the class" in " ".join(
+        caught.value.__notes__
+    )
+
+
+class Cumulative(Flat):
+    """Probabilities by a scale that must be positive."""
+
+    def __init__(self, n_features: int) -> None:
+        super().__init__(n_features)
+        self.scale = nn.Parameter(torch.ones(1))
+
+    def forward(self, instances: Any, offsets: Any) -> Any:
+        return torch.distributions.Normal(0.0, self.scale).cdf(super().forward(instances, offsets))
+
+
+def test_parameters_that_a_module_cannot_have_are_not_tried() -> None:
+    assert ModuleMIL(Cumulative).probe(4).endswith("returns probabilities")
+    assert mf.check_model(Cumulative, **QUICK)[0].model == "Cumulative"
+
+
+def test_frozen_and_integer_parameters_are_left_when_others_are_tried() -> None:
+    class Counted(Flat):
+        def __init__(self, n_features: int) -> None:
+            super().__init__(n_features)
+            self.sign = nn.Parameter(torch.ones(1), requires_grad=False)
+            self.number = nn.Parameter(torch.ones(1, dtype=torch.long), requires_grad=False)
+
+        def forward(self, instances: Any, offsets: Any) -> Any:
+            assert self.sign == self.number == 1
+            return torch.sigmoid(super().forward(instances, offsets))
+
+    assert ModuleMIL(Counted).probe(4).endswith("returns probabilities")
+
+
+def test_batch_normalisation_of_too_little_names_it_and_the_way_out() -> None:
+    class OfBags(Padded):
+        def __init__(self, n_features: int) -> None:
+            super().__init__(n_features)
+            self.norm = nn.BatchNorm1d(1)
+
+        def forward(self, x: Any, mask: Any) -> Any:
+            return self.norm(super().forward(x, mask)[:, None])
+
+    class OfInstances(Single):
+        def __init__(self, n_features: int) -> None:
+            super().__init__(n_features)
+            self.norm = nn.BatchNorm1d(n_features)
+
+        def forward(self, bag: Any) -> Any:
+            return super().forward(self.norm(bag))
+
+    with pytest.raises(ValueError, match="more than 1 value per channel") as caught:
+        ModuleMIL(OfBags, epochs=1, batch_size=8, random_state=0).fit(bags_of(33))
+    [note] = caught.value.__notes__
+    assert "to be trained on a batch of 1 bag in shape" in note
+    assert "choose a batch_size that leaves no single bag for the last batch" in note
+
+    bags = mf.Bags(np.arange(28.0).reshape(7, 4), [0, 3, 4, 7], [0, 1, 0])
+    with pytest.raises(ValueError, match="more than 1 value per channel") as caught:
+        ModuleMIL(OfInstances, epochs=1, random_state=0).fit(bags)
+    [note] = caught.value.__notes__
+    assert "of the 3 of a batch, which was handed over alone in shape (1, 4)" in note
+    assert "normalise by nn.LayerNorm" in note
+
+
+@pytest.mark.filterwarnings("ignore:std")
+def test_nan_before_any_training_is_told_with_the_bag_that_gets_it() -> None:
+    class Spread(Single):
+        def forward(self, bag: Any) -> Any:
+            return self.score(bag.std(dim=0)).squeeze()
+
+    with pytest.raises(ValueError, match="Spread returns NaN for a bag of 1 instance, before any training"):
+        mf.check_model(Spread, **QUICK)
+    with pytest.raises(ValueError, match="Changed returns NaN for small bags of normal numbers, before any training"):
+        mf.check_model(changed(lambda logits: torch.log(-logits.square() - 1)), **QUICK)
+
+
+def test_a_switch_whose_name_has_a_mask_in_it_is_no_mask() -> None:
+    class Switched(Flat):
+        def forward(self, instances: Any, offsets: Any, use_mask: bool = False) -> Any:  # type: ignore[override]
+            assert use_mask is False
+            return super().forward(instances, offsets)
+
+    class SwitchedSingle(Single):
+        def forward(self, bag: Any, return_mask: bool = False) -> Any:
+            assert return_mask is False
+            return super().forward(bag)
+
+    assert ModuleMIL(Switched).probe(4) == STYLES[Flat]
+    assert ModuleMIL(SwitchedSingle).probe(4) == STYLES[Single]
+
+
+def test_complex_numbers_and_other_precisions_are_told_with_the_way_out() -> None:
+    with pytest.raises(TypeError, match="returned complex64: complex numbers have no order; return real ones"):
+        mf.check_model(changed(lambda logits: torch.complex(logits, logits)), **QUICK)
+    for kind, dtype in ((Flat, "float64"), (Padded, "float64"), (Single, "float64")):
+        with pytest.raises(Exception) as caught:  # what torch raises
+            mf.check_model(kind(16).double(), **QUICK)
+        text = f"{caught.value} {caught.value.__notes__}"
+        assert f"it has parameters of {dtype}, and instances are float32: module.float()" in text
+
+
+def test_that_a_module_must_pool_is_said_once_and_first() -> None:
+    with pytest.raises(TypeError) as caught:
+        mf.check_model(functools.partial(nn.Linear, out_features=1), **QUICK)
+    text = str(caught.value)
+    assert text.count("pool over its instances") == 1
+    assert text.startswith("Linear gives no logit for each of two small bags of 16 features: it returns one value for")
+    assert text.index("pool over its instances") < text.index("it should take")
+    alike = "padded, module(x), x holding bags of one size and single, module(bag), a bag being (1, n, d)"
+    assert f"tried: {alike}: returned shape (1, 3, 1) for 1 bag in shape (1, 3, 16)" in text
+
+
+def test_a_claim_that_is_unknown_names_the_class_that_makes_it() -> None:
+    class Claims(Flat):
+        claims = "thresh"
+
+    for model in (Claims, Claims(16), functools.partial(Claims, 16)):
+        with pytest.raises(ValueError, match=r"^Claims.claims must be one of .*; got 'thresh'"):
+            mf.check_model(model, **QUICK)
 
 
 # ---------------------------------------------------------------- seeds

@@ -190,6 +190,59 @@ def test_a_setting_that_a_model_lacks_is_named(rules: Path, capsys: pytest.Captu
     assert "'epochs' must be NAME=VALUE" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("epochs=two", "epochs must be an integer; got 'two' (while setting parameters of mi-Net)"),
+        ("epochs=0", "epochs must be at least 1; got 0"),
+        ("lr=fast", "lr must be a number; got 'fast'"),
+        ("faults=biased", "biased"),
+        ("random_state=3", "on the command line --seed"),
+        (
+            "checkpoint=a.pt",
+            "every run is another training, and one file can keep only one; on the command line, --out",
+        ),
+    ],
+)
+@pytest.mark.parametrize("verb", [["check"], ["evaluate", "--data", "bags.csv"]], ids=lambda verb: verb[0])
+def test_settings_of_no_use_are_refused_before_anything_runs(
+    verb: list[str],
+    setting: str,
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    base = pytest.importorskip("milfast.models.deep.base")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(base.DeepMIL, "fit", lambda self, bags: pytest.fail("trained"))
+    write(tmp_path / "bags.csv", "bag_id,label,f1\n" + "".join(f"{i},{i % 2},{i}.5\n" for i in range(20)))
+    command = [verb[0], "mi-Net", *verb[1:], *(SMALL if verb[0] == "check" else []), "--set", setting]
+    assert cli.main(command) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_settings_of_other_models_are_looked_at_as_well(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["check", "NSK", *SMALL, "--set", "C=-1"]) == 2
+    assert "C must be" in capsys.readouterr().err
+
+
+def test_results_that_the_paper_did_not_print_are_counted_and_named(
+    rules: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cli.main(["check", "NSK", "rules_for_cli:Oracle", *SMALL, "--exit-zero", "--out", "both.db", "--format", "json"])
+    capsys.readouterr()
+    assert cli.main(["show", "both.db", "--printed", "--format", "json"]) == 0
+    captured = capsys.readouterr()
+    rows = json.loads(captured.out)
+    assert {row["model"] for row in rows} == {"NSK"}
+    others = set(captured.err.partition("results: ")[2].strip().split(", "))
+    assert all(other.startswith("Oracle on ") for other in others)
+    assert f"left out, as the paper printed no figures: {len(others)} of {len(others) + len(rows)} results" in (
+        captured.err
+    )
+
+
 def test_options_reach_the_checks(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cli.main(
         [
@@ -992,6 +1045,19 @@ def test_ls_lists_every_name(what: str, names: list[str], capsys: pytest.Capture
     assert [row["name"] for row in rows_of(capsys)] == names
     assert cli.main(["ls", what]) == 0
     assert all(name in capsys.readouterr().out for name in names[:1])
+
+
+def test_ls_models_tells_what_a_model_claims(capsys: pytest.CaptureFixture[str]) -> None:
+    cli.main(["ls", "models", "--format", "json"])
+    rows = {row["name"]: row for row in rows_of(capsys)}
+    assert {name: rows[name]["claims"] for name in ("MI-SVM", "mi-SVM", "NSK")} == {
+        "MI-SVM": "standard",
+        "mi-SVM": "standard",
+        "NSK": "-",
+    }
+    pytest.importorskip("torch")
+    for name, row in rows.items():
+        assert row["claims"] == (models.get(name).claims if getattr(models.get(name), "claims", None) else "-")
 
 
 def test_ls_datasets_prints_licences(capsys: pytest.CaptureFixture[str]) -> None:

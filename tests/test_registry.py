@@ -93,6 +93,27 @@ def test_one_new_file_is_a_new_entry(package: Any) -> None:
     assert package(cat='NAME = "cat"\n').names() == ["Ant", "bee", "cat"]
 
 
+def test_what_a_class_claims_is_read_from_its_file_or_from_those_that_it_is_derived_from(package: Any) -> None:
+    ant = "NAME = 'ant'\n__all__ = ['Ant']\nfrom typing import ClassVar\n"
+    ant += "class Base:\n    claims: ClassVar[str] = 'standard'\nclass Ant(Base):\n    claims = None\nclass Other:\n    claims = 'x'\n"
+    derived = "from zoo_of_models.ant import Base as Insect\n__all__ = ['Bee']\nclass Bee(Insect, metaclass=type):\n"
+    registry = package(
+        ant=ant,
+        bee=f"import no_such_module\nNAME = 'bee'\n{derived}    legs = 6\n",
+        cow=f"NAME = 'cow'\n{derived.replace('Bee', 'Cow')}    claims = 'threshold'\n",
+        dog="NAME = 'dog'\nfrom json import JSONEncoder\n__all__ = ['Dog']\nclass Dog(JSONEncoder):\n    pass\n",
+    )
+    claims = {name: registry[name].claims for name in registry.names()}
+    assert claims == {"ant": None, "bee": "standard", "cow": "threshold", "dog": None}
+    with pytest.raises(ValueError, match=r"claims of Elk in zoo_of_models\.elk must be written out"):
+        package(elk="NAME = 'elk'\n__all__ = ['Elk']\nclass Elk:\n    claims = str(1)\n").names()
+
+
+def test_entries_without_a_code_are_sorted_by_name(package: Any) -> None:
+    registry = package(zebra="NAME = 'Ant'\n", ant="NAME = 'bee'\n", yak="NAME = 'cow'\nCODE = 'A1'\n")
+    assert registry.names() == ["Ant", "bee", "cow"]
+
+
 def test_a_name_taken_twice_is_refused(package: Any) -> None:
     registry = package(ant='NAME = "x"\n', bee='NAME = "x"\n')
     with pytest.raises(ValueError, match=r"zoo_of_models\.bee and zoo_of_models\.ant share a name"):

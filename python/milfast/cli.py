@@ -171,7 +171,8 @@ def _model_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=_setting,
         metavar="NAME=VALUE",
-        help="a parameter of all models, such as epochs=5 or device=cuda; several values are joined by commas",
+        help="a parameter, such as epochs=5 or device=cuda, which every model must have; several values are joined by "
+        "commas, as in faults=biased-split,sorted-batches",
     )
     parser.add_argument("--seed", type=int, default=0, help="random state; the same seed, the same table (default: 0)")
     parser.add_argument("--jobs", type=int, default=-1, help="processes that share the work (default: one a processor)")
@@ -222,7 +223,11 @@ def _check_parser(verbs: Any) -> None:
         help="spelling of the checks: the paper's text, what its authors ran, or without side doors (default: paper)",
     )
     parser.add_argument(
-        "--scale", choices=("fast", "paper"), default="fast", help="number of training bags (default: fast)"
+        "--scale",
+        choices=("fast", "paper"),
+        default="fast",
+        help="number of training bags for SVMs, deep and other models: fast is 200, 2,000 and 1,000, paper is 1,000, "
+        "100,000 and 10,000 (default: fast)",
     )
     parser.add_argument("--train", type=int, metavar="N", help="number of training bags, whatever the scale")
     parser.add_argument("--test", type=int, default=10_000, metavar="N", help="fresh and shifted bags (default: 10000)")
@@ -527,7 +532,15 @@ def _show_study(options: argparse.Namespace) -> int:
         _report_unfinished(records)
     results = [result for result in kept if isinstance(result, CheckResult)]
     if options.printed:
-        rows = [row for row in map(printed.beside, results) if row is not None]
+        beside = [(result, printed.beside(result)) for result in results]
+        rows = [row for _, row in beside if row is not None]
+        without = [f"{result.model} on {result.check}" for result, row in beside if row is None]
+        if without:
+            print(
+                f"milfast: left out, as the paper printed no figures: {len(without)} of {len(beside)} results: "
+                f"{', '.join(dict.fromkeys(without))}",
+                file=sys.stderr,
+            )
         show(rows, table.PRINTED_COLUMNS, options.format)
         return 0
     if results:
@@ -679,6 +692,7 @@ def _ls(options: argparse.Namespace) -> int:
             {
                 "name": e.name,
                 "group": e.group,
+                "claims": e.claims or "-",
                 "needs": ", ".join(e.requires) or "-",
                 "summary": e.summary.removeprefix(f"{e.name}: "),
             }

@@ -33,6 +33,8 @@ class Entry:
         Value of ``REQUIRES`` in the file: distributions beyond the base install.
     code : str
         Value of ``CODE`` in the file, where it has one.
+    claims : str or None
+        What the class attribute `claims` of the file's one public class says, where it has one.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Entry:
     module: str
     requires: tuple[str, ...] = ()
     code: str = ""
+    claims: str | None = None
 
     def load(self) -> ModuleType:
         """Import the file.
@@ -77,12 +80,14 @@ class Registry:
 
     @cached_property
     def entries(self) -> dict[str, Entry]:
-        """Entries by name, in the order of packages, codes and file names."""
+        """Entries by name, in the order of packages, codes and names."""
         found: dict[str, Entry] = {}
         for package in self.packages:
             paths = [path for path in files(package).iterdir() if path.name.endswith(".py")]
             read = (_read(p.read_text(encoding="utf-8"), f"{package}.{p.name.removesuffix('.py')}") for p in paths)
-            for entry in sorted(filter(None, read), key=lambda entry: (entry.code, entry.module)):
+            for entry in sorted(
+                filter(None, read), key=lambda entry: (entry.code, entry.name.casefold(), entry.module)
+            ):
                 if entry.name in found:
                     raise ValueError(f"{entry.module} and {found[entry.name].module} share a name")
                 found[entry.name] = entry
@@ -113,7 +118,7 @@ def _read(source: str, module: str) -> Entry | None:
     for node in tree.body:
         targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
         for target in targets:
-            if isinstance(target, ast.Name) and target.id in ("NAME", "REQUIRES", "CODE"):
+            if isinstance(target, ast.Name) and target.id in ("NAME", "REQUIRES", "CODE", "__all__"):
                 value = getattr(node, "value", None)
                 try:
                     constants[target.id] = ast.literal_eval(value) if isinstance(value, ast.AST) else None
@@ -129,4 +134,40 @@ def _read(source: str, module: str) -> Entry | None:
     code = constants.get("CODE", "")
     if not isinstance(code, str):
         raise ValueError(f"CODE in {module} must be a string; got {code!r}")
-    return Entry(name, summary, module.split(".")[-2], module, requires, code)
+    public = constants.get("__all__")
+    told = _class_constant(tree, module, public[0], "claims") if isinstance(public, list) and public else None
+    claims = None if told is None else told[0]
+    if not (claims is None or isinstance(claims, str)):
+        raise ValueError(f"claims in {module} must be a string or None; got {claims!r}")
+    return Entry(name, summary, module.split(".")[-2], module, requires, code, claims)
+
+
+def _class_constant(tree: ast.Module, module: str, kind: str, wanted: str) -> tuple[object] | None:
+    """A constant of a class or of those that it is derived from, which may be in other files of the distribution."""
+    own = next((node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == kind), None)
+    if own is None:
+        for node in tree.body:
+            if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == module.partition(".")[0]:
+                for alias in node.names:
+                    if (alias.asname or alias.name) == kind:
+                        source = _source(str(node.module))
+                        return _class_constant(ast.parse(source), str(node.module), alias.name, wanted)
+        return None
+    for statement in own.body:
+        targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+        value = getattr(statement, "value", None)
+        if isinstance(value, ast.expr) and any(isinstance(t, ast.Name) and t.id == wanted for t in targets):
+            try:
+                return (ast.literal_eval(value),)
+            except ValueError:
+                raise ValueError(f"{wanted} of {kind} in {module} must be written out: it is read, not run") from None
+    bases = (base for base in own.bases if isinstance(base, ast.Name))
+    return next(filter(None, (_class_constant(tree, module, base.id, wanted) for base in bases)), None)
+
+
+def _source(module: str) -> str:
+    package, _, stem = module.rpartition(".")
+    try:
+        return files(package).joinpath(f"{stem}.py").read_text(encoding="utf-8")
+    except (FileNotFoundError, ModuleNotFoundError):  # a package, which is no file: nothing is known of it
+        return ""

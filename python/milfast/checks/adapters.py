@@ -21,6 +21,7 @@ import numpy as np
 from milfast import models
 from milfast.bags import Bags, to_host
 from milfast.checks.catalogue import CLAIMED
+from milfast.models.signatures import MODULE_STYLES, needed_by, title_of
 from milfast.seeding import seed_sequence
 
 if TYPE_CHECKING:
@@ -31,9 +32,9 @@ if TYPE_CHECKING:
 #: Ways to score, best first.
 SCORING = ("decision_function", "predict_proba", "predict")
 NEEDED = "fit(bags) or fit(bags, labels), and one of decision_function(bags), predict_proba(bags) or predict(bags)"
-#: Ways to hand bags to a model: to an estimator, and to a torch module.
+#: Ways to hand bags to an estimator.
 ESTIMATOR_STYLES = ("bags", "lists")
-MODULE_STYLES = ("flat", "padded", "single")
+#: Those, and the ways to hand them to a torch module.
 STYLES = (*ESTIMATOR_STYLES, *MODULE_STYLES)
 
 
@@ -153,10 +154,23 @@ class Subject:
             if name not in known:
                 listed = f"it has {', '.join(sorted(known))}" if known else "it has no get_params and set_params"
                 raise ValueError(f"{self.name} has no parameter {name!r}: {listed}")
+            if name.rpartition("__")[2] == "random_state":
+                raise ValueError(
+                    f"{name} cannot be set: every run has its own, which comes from the seed of the whole; give that "
+                    "by random_state=, on the command line --seed"
+                )
+            if name == "checkpoint" and settings[name] is not None:
+                raise ValueError(
+                    "checkpoint cannot be set: every run is another training, and one file can keep only one; on the "
+                    "command line, --out FILE keeps what was done, and the same command goes on"
+                )
         from sklearn.base import clone
 
         told = ", ".join(f"{name}={_told(value)}" for name, value in settings.items())
         made = clone(self.prototype).set_params(**settings)
+        if hasattr(made, "_check_parameters"):
+            with at(f"while setting parameters of {self.name}"):
+                made._check_parameters()
         return replace(self, name=f"{self.name} ({told})", prototype=made, settings=dict(settings))
 
     def named(self) -> dict[str, Any]:
@@ -214,7 +228,7 @@ class Subject:
             with at(f"while trying {self.name} on small bags"):
                 self.prototype.probe(n_features)
             return self
-        if not self._asks or len(_needed(self.prototype.fit)) != 2:
+        if not self._asks or len(needed_by(self.prototype.fit)) != 2:
             return self
         raised = {}
         bags = _small_bags(n_features)
@@ -332,7 +346,8 @@ def _claims(model: Any) -> str | None:
     claims = getattr(model, "claims", None)
     if not (claims is None or isinstance(claims, str)) or claims not in CLAIMED:
         known = ", ".join(repr(claim) for claim in CLAIMED)
-        raise ValueError(f"{type(model).__name__}.claims must be one of {known}; got {claims!r}")
+        name = title_of(getattr(model, "written_in", type(model)))
+        raise ValueError(f"{name}.claims must be one of {known}; got {claims!r}")
     return claims
 
 
@@ -354,11 +369,11 @@ def _takes_one(model: Any) -> bool:
     """Whether it is a function of one argument, which can only be the number of features."""
     if isinstance(model, type) or hasattr(model, "fit") or not callable(model) or isinstance(model, str):
         return False
-    return len(_needed(model)) == 1
+    return len(needed_by(model)) == 1
 
 
 def _wrapped(model: Any, style: str | None) -> Any:
-    name = getattr(getattr(model, "func", model), "__name__", type(model).__name__)
+    name = title_of(model)
     if style in ESTIMATOR_STYLES:
         raise ValueError(
             f"style {style!r} is a way to fit an estimator, and {name} is a torch module or a function that makes one: "
@@ -372,18 +387,6 @@ def _wrapped(model: Any, style: str | None) -> Any:
     from milfast.models.deep.wrap import ModuleMIL
 
     return ModuleMIL(model, style)
-
-
-def _needed(function: Any) -> list[inspect.Parameter]:
-    """Arguments without a default that may be given by their place."""
-    try:
-        return [
-            p
-            for p in inspect.signature(function).parameters.values()
-            if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-        ]
-    except (TypeError, ValueError):  # a compiled function may have no signature
-        return []
 
 
 def _small_bags(n_features: int) -> Bags:
@@ -424,7 +427,7 @@ def fit(model: Any, bags: Bags, style: str | None = None) -> None:
     """
     if style == "lists":
         model.fit(bags.to_list(), bags.labels)
-    elif len(_needed(model.fit)) == 2:
+    elif len(needed_by(model.fit)) == 2:
         model.fit(bags, bags.labels)
     else:
         model.fit(bags)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from milfast.models.deep.making import POSITIONAL, host_seeded, signature_of
+from milfast.models.deep.making import copied, detach, host_seeded
+from milfast.models.signatures import POSITIONAL, signature_of
 from milfast.training import loop
 from milfast.training.ragged import gather_bags
 
@@ -28,12 +29,19 @@ EPS = 1e-7
 ROUNDING = 1e-3
 #: Draws of a score that depends on chance, and standard errors by which the means of two such sets must differ.
 DRAWS, CERTAIN = 32, 6.0
-#: Bags on which a trained module is looked at.
-LOOKED_AT = 16
+#: What a network lacks that scores instances.
+UNPOOLED = "one value for each instance, where a bag needs one: pool over its instances"
 
 
 class Misfit(Exception):
     """What a module returned is no score for each bag."""
+
+
+class Unpooled(Misfit):
+    """It is one for each instance."""
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}: {UNPOOLED}"
 
 
 @dataclass(frozen=True)
@@ -78,7 +86,7 @@ class Way:
     def calls(
         self, instances: Tensor, offsets: Tensor, *, limit: int | None = None, pad: int = 0
     ) -> Iterator[tuple[list[int], tuple[Tensor, ...], dict[str, Tensor]]]:
-        """What to call the module with.
+        """What to call the module with: tensors of its own, which it may change in place.
 
         Parameters
         ----------
@@ -99,10 +107,10 @@ class Way:
         cuts = offsets.tolist()
         n_bags = len(cuts) - 1
         if self.style == "flat":
-            yield list(range(n_bags)), *self._arguments(instances, offsets)
+            yield list(range(n_bags)), *self._arguments(instances.clone(), offsets.clone())
         elif self.style == "single":
             for bag, (first, last) in enumerate(pairwise(cuts)):
-                rows = instances[first:last]
+                rows = instances[first:last].clone()
                 yield [bag], (rows[None] if self.batched else rows,), {}
         elif self.second is None:
             alike: dict[int, list[int]] = {}
@@ -150,7 +158,13 @@ class Way:
         """
         parts, order = [], []
         for bags, args, kwargs in self.calls(instances, offsets, limit=limit, pad=pad):
-            parts.append(_per_bag(module(*args, **kwargs), len(bags), args[0]))
+            try:
+                returned = module(*args, **kwargs)
+            except ValueError as error:
+                if "more than 1 value per channel" in str(error):
+                    error.add_note(self._too_few(bags, len(offsets) - 1, args[0]))
+                raise
+            parts.append(_per_bag(returned, len(bags), args[0]))
             order += bags
         if len({part.shape[1] for part in parts}) > 1:
             raise Misfit("returned one value for some bags and two for others")
@@ -158,6 +172,23 @@ class Way:
         if order == sorted(order):
             return joined
         return joined[torch.tensor(order, device=joined.device).argsort()]
+
+    def _too_few(self, bags: list[int], n_bags: int, x: Tensor) -> str:
+        """What batch normalisation could not be trained on, and the way out."""
+        shape = tuple(x.shape)
+        if self.style == "single":
+            of = f"bag {bags[0]} of the {n_bags} of a batch, which was handed over alone in shape {shape}"
+            out = ""
+        elif self.masked or self.style == "flat":
+            of = f"a batch of {len(bags)} bag{'s' if len(bags) > 1 else ''} in shape {shape}"
+            out = "choose a batch_size that leaves no single bag for the last batch, or "
+        else:
+            of = f"bag {bags[0]} of the {n_bags} of a batch, the only one of its size, in shape {shape}"
+            out = "take a mask as well, so that bags of all sizes come together, or "
+        return (
+            f"batch normalisation was to be trained on {of}: it needs more than one value of each feature; {out}"
+            "normalise by nn.LayerNorm, which needs no others"
+        )
 
 
 def _per_bag(returned: Any, n_bags: int, x: Tensor) -> Tensor:
@@ -181,10 +212,12 @@ def _per_bag(returned: Any, n_bags: int, x: Tensor) -> Tensor:
     if tuple(first.shape) not in ((n_bags, 1), (n_bags, 2)):
         whole = f"returned shape {shape}{among} for {n_bags} bag{'s' if n_bags > 1 else ''} in shape {tuple(x.shape)}"
         if shape and (shape[: x.ndim - 1] == tuple(x.shape[:-1]) or shape[0] == len(x) != n_bags):
-            raise Misfit(f"{whole}: one value for each instance, where a bag needs one: pool over its instances")
+            raise Unpooled(whole)
         if len(shape) == 2 and shape[0] == n_bags:
             raise Misfit(f"{whole}: {shape[1]} classes, where milfast has two")
         raise Misfit(whole)
+    if first.is_complex():
+        raise Misfit(f"returned {str(first.dtype)[6:]}{among}: complex numbers have no order; return real ones")
     if not first.is_floating_point():
         raise Misfit(f"returned {str(first.dtype)[6:]}{among}: labels, where scores before the threshold are needed")
     return first
@@ -200,7 +233,8 @@ def _candidates(module: nn.Module, style: str | None) -> list[Way]:
     later = parameters[1:]
     needed = [p for p in later if p.default is p.empty and p.kind in POSITIONAL]
     offsets = next((p.name for p in later if p.name in OFFSETS), None)
-    mask = next((p.name for p in later if "mask" in p.name.lower()), None)
+    # an argument that is True or False by default, such as use_mask, is a switch
+    mask = next((p.name for p in later if "mask" in p.name.lower() and not isinstance(p.default, bool)), None)
     if offsets is not None and offsets != later[0].name:
         flat = [Way("flat", offsets)]
     if mask is not None:
@@ -224,7 +258,7 @@ def _masked(name: str, marks_padding: bool) -> list[Way]:
     ]
 
 
-def _small_bags(sizes: list[int], n_features: int, scale: float = 1.0) -> tuple[Tensor, Tensor]:
+def _normal_bags(sizes: list[int], n_features: int, scale: float = 1.0) -> tuple[Tensor, Tensor]:
     generator = torch.Generator().manual_seed(len(sizes))
     offsets = torch.tensor([0, *sizes]).cumsum(0)
     return scale * torch.randn(sum(sizes), n_features, generator=generator), offsets
@@ -232,24 +266,28 @@ def _small_bags(sizes: list[int], n_features: int, scale: float = 1.0) -> tuple[
 
 def _detect(module: nn.Module, n_features: int, style: str | None, name: str) -> Way:
     raised: list[Exception] = []
-    tried: list[str] = []
+    tried: dict[str, list[str]] = {}
+    unpooled = False
     fitting: list[tuple[bool, Way]] = []
     for way in _candidates(module, style):
         if fitting and (not way.masked or way.marks_padding == fitting[0][1].marks_padding):
             continue  # what is left to be found out is which side of the mask is marked
-        trial = copy.deepcopy(module)
+        trial = copied(module)
         try:
             with loop.evaluating(trial):
                 for sizes in ([3, 5], [3, 3], [3]):
-                    way.outputs(trial, *_small_bags(sizes, n_features))
+                    way.outputs(trial, *_normal_bags(sizes, n_features))
             if not way.masked:
                 return way
             finite, varies, stays = _looked_at(trial, way, n_features)
         except Misfit as error:
-            tried.append(f"{way.style}, {way}: {error}")
+            unpooled = unpooled or isinstance(error, Unpooled)
+            # that it has to pool is said once, and first
+            said = error.args[0] if isinstance(error, Unpooled) else str(error)
+            tried.setdefault(said, []).append(f"{way.style}, {way}")
         except Exception as error:
             raised.append(error)
-            tried.append(f"{way.style}, {way}: raised {type(error).__name__}: {error}")
+            tried.setdefault(f"raised {type(error).__name__}: {error}", []).append(f"{way.style}, {way}")
         else:
             # a module that looks at the padding alone gives all bags one score
             if stays and finite and (varies or not fitting):
@@ -257,16 +295,19 @@ def _detect(module: nn.Module, n_features: int, style: str | None, name: str) ->
             fitting.append((finite, way))
     if fitting:
         return max(fitting, key=lambda one: one[0])[1]
-    if len(tried) == len(raised) and len({str(error) for error in raised}) == 1:
-        raised[0].add_note(f"{_advice(module, name, n_features, style)}; tried: {tried[0]}")
+    advice = _advice(module, name, n_features, style, unpooled=unpooled)
+    listed = [f"{' and '.join(dict.fromkeys(ways))}: {said}" for said, ways in tried.items()]
+    if len(tried) == 1 and raised:
+        [(said, [first, *_])] = tried.items()
+        raised[0].add_note(f"{advice}; tried: {first}: {said}")
         raise raised[0]
-    refused = TypeError(f"{_advice(module, name, n_features, style)}; tried: {'; '.join(dict.fromkeys(tried))}")
+    refused = TypeError(f"{advice}; tried: {'; '.join(listed)}")
     raise refused from (ExceptionGroup(f"what {name} raised", raised) if raised else None)
 
 
 def _looked_at(module: nn.Module, way: Way, n_features: int) -> tuple[bool, bool, bool]:
     """Whether scores of small bags are finite, change with the instances, and stay when the bags are padded."""
-    instances, offsets = _small_bags([3, 5, 2, 1, 4], n_features)
+    instances, offsets = _normal_bags([3, 5, 2, 1, 4], n_features)
     found = []
     with loop.evaluating(module):
         for rows, pad in ((instances, 0), (instances.roll(1, 0), 0), (instances, 4)):
@@ -276,11 +317,15 @@ def _looked_at(module: nn.Module, way: Way, n_features: int) -> tuple[bool, bool
     return bool(alone.isfinite().all()), _moved(alone, other), not _moved(alone, longer)
 
 
-def _advice(module: nn.Module, name: str, n_features: int, style: str | None) -> str:
+def _advice(module: nn.Module, name: str, n_features: int, style: str | None, *, unpooled: bool) -> str:
     parameters = signature_of(module.forward) or []
     unknown = [p.name for p in parameters[1:] if p.default is p.empty and p.kind in POSITIONAL]
     unknown = [n for n in unknown if n not in OFFSETS and "mask" not in n.lower()]
-    needs = f"forward needs {', '.join(unknown)} as well, where a bag has instances only; " if unknown else ""
+    needs = f"it returns {UNPOOLED}; " if unpooled else ""
+    needs += f"forward needs {', '.join(unknown)} as well, where a bag has instances only; " if unknown else ""
+    others = {p.dtype for p in module.parameters() if p.is_floating_point() and p.dtype is not torch.float32}
+    for dtype in sorted(map(str, others)):
+        needs += f"it has parameters of {dtype.removeprefix('torch.')}, and instances are float32: module.float(); "
     asked = "" if style is None else f" in the style {style!r}"
     return (
         f"{name} gives no logit for each of two small bags of {n_features} features{asked}: {needs}"
@@ -308,30 +353,50 @@ def _moved(first: Tensor, second: Tensor) -> bool:
     return not bool(((first == second) | ((first - second).abs() <= rounding)).all())
 
 
-def _says_probabilities(module: nn.Module, way: Way, n_features: int) -> bool:
-    """Whether what a module returns are probabilities: all in [0, 1], whatever the bags and the parameters are."""
+def _says_probabilities(module: nn.Module, way: Way, n_features: int, *, training: bool) -> bool:
+    """Whether what a module returns are probabilities: all in [0, 1], whatever the bags and the parameters are.
+
+    Parameters
+    ----------
+    training : bool
+        Whether it is asked for what is returned in training mode; one that is evaluated may return something else.
+    """
+    # one instance is too few for batch normalisation that is trained
+    sizes = [3, 5, 4, 2] if training else [3, 5, 1, 2]
 
     def within(made: nn.Module) -> bool:
         with loop.evaluating(made):
-            outputs = [
-                way.outputs(made, *_small_bags([3, 5, 1, 2], n_features, scale)) for scale in (0.1, 1.0, 10.0, 100.0)
-            ]
+            made.train(training)
+            outputs = [way.outputs(made, *_normal_bags(sizes, n_features, scale)) for scale in (0.1, 1.0, 10.0, 100.0)]
         found = torch.cat(outputs)
         found = found[~found.isnan()]
         return bool(((found >= 0) & (found <= 1)).all())
 
-    if not within(copy.deepcopy(module)):
+    if not within(copied(module)):
         return False
     # bounded logits (after a normalisation, say) may lie there as well: with other parameters they do not
     for draw in range(8):
-        other = copy.deepcopy(module)
+        other = copied(module)
         generator = torch.Generator().manual_seed(draw)
         with torch.no_grad():
             for parameter in other.parameters():
-                parameter.copy_(torch.randn(parameter.shape, generator=generator))
-        if not within(other):
-            return False
+                if parameter.requires_grad and parameter.is_floating_point():
+                    parameter.copy_(torch.randn(parameter.shape, generator=generator))
+        try:
+            if not within(other):
+                return False
+        except Exception:  # a scale that must be positive, say: what such parameters give does not count
+            continue
     return True
+
+
+def _says_so_in_training(module: nn.Module, way: Way, n_features: int, *, otherwise: bool) -> bool:
+    """Whether it returns probabilities in training mode; `otherwise` where it cannot be called with so few bags."""
+    with loop.seeded(0), host_seeded(0):  # dropout must not shift what the module draws later
+        try:
+            return _says_probabilities(module, way, n_features, training=True)
+        except Exception:  # training will raise it, if it was not for the few bags
+            return otherwise
 
 
 def adapted(module: nn.Module, n_features: int, *, style: str | None, batch_size: int, name: str) -> BagModule:
@@ -357,31 +422,44 @@ def adapted(module: nn.Module, n_features: int, *, style: str | None, batch_size
     ------
     TypeError
         When it returns no logit for each bag in any style, or has nothing to train; the message says what was tried.
+    ValueError
+        When it returns NaN for one of some small bags.
     Exception
         What the module raised, when it raised the same whatever was tried, with a note that says so.
     """
     way = _detect(module, n_features, style, name)
-    if any(nn.parameter.is_lazy(p) for p in module.parameters()):
+    if any(nn.parameter.is_lazy(tensor) for tensor in (*module.parameters(), *module.buffers())):
         with loop.evaluating(module):  # they are made when the module is first called
-            way.outputs(module, *_small_bags([3, 5], n_features))
+            way.outputs(module, *_normal_bags([3, 5], n_features))
     if not any(p.requires_grad for p in module.parameters()):
         raise TypeError(f"{name} has no parameters to train: a check needs a model that learns")
-    trial = copy.deepcopy(module).eval()
-    outputs = way.outputs(trial, *_small_bags([3, 5, 1, 2], n_features))
+    trial = copied(module).eval()
+    sizes = [3, 5, 1, 2]
+    outputs = way.outputs(trial, *_normal_bags(sizes, n_features))
+    if bool(outputs.isnan().any()):
+        lost = dict.fromkeys(size for size, row in zip(sizes, outputs, strict=True) if bool(row.isnan().any()))
+        what = "for small bags of normal numbers"
+        if len(lost) < len(sizes):
+            what = f"for a bag of {' or '.join(map(str, lost))} instance{'s' if max(lost) > 1 else ''}"
+        raise ValueError(
+            f"{name} returns NaN {what}, before any training: bags may be that small, and the standard deviation over "
+            "one instance, say, is NaN; return a finite number for every bag"
+        )
     if not outputs.requires_grad:
         raise TypeError(
             f"what {name} returns cannot be trained: it does not depend on its parameters, or was cut off from them by "
             "detach(), torch.no_grad() or argmax"
         )
     columns = outputs.shape[1]
-    probabilities = _says_probabilities(module, way, n_features)
+    probabilities = _says_probabilities(module, way, n_features, training=False)
+    in_training = _says_so_in_training(module, way, n_features, otherwise=probabilities)
     if probabilities and columns == 2 and not bool((outputs.sum(1) - 1).abs().max() < 1e-4):
         raise TypeError(
             f"{name} returns two values in [0, 1] for each bag that do not add up to 1: return two logits, two "
             "probabilities, or one logit"
         )
-    made = BagModule(module, way, columns, probabilities, batch_size, int(torch.randint(2**31, ())))
-    made.seen = made.findings(*_small_bags([1, 2, 3, 1, 4, 5, 2, 1], n_features))
+    made = BagModule(module, way, columns, (in_training, probabilities), batch_size, int(torch.randint(2**31, ())))
+    made.seen = made.findings(*_normal_bags([1, 2, 3, 1, 4, 5, 2, 1], n_features))
     return made
 
 
@@ -397,8 +475,8 @@ class BagModule(nn.Module):
         How it is called.
     columns : {1, 2}
         Values that it returns for each bag.
-    probabilities : bool
-        Whether these are probabilities.
+    probabilities : (bool, bool)
+        Whether these are probabilities: in training mode, and in evaluation mode.
     batch_size : int
         Bags that are padded together when they are scored.
     seed : int
@@ -411,7 +489,7 @@ class BagModule(nn.Module):
     """
 
     def __init__(
-        self, inner: nn.Module, way: Way, columns: int, probabilities: bool, batch_size: int, seed: int
+        self, inner: nn.Module, way: Way, columns: int, probabilities: tuple[bool, bool], batch_size: int, seed: int
     ) -> None:
         super().__init__()
         self.inner = inner
@@ -423,8 +501,16 @@ class BagModule(nn.Module):
         self.seen: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        kind = "probabilities" if self.probabilities else "logits"
-        return f"{self.way.style}: {self.way}, returns {'two ' if self.columns == 2 else ''}{kind}"
+        trained, scored = ("probabilities" if kind else "logits" for kind in self.probabilities)
+        kinds = scored if trained == scored else f"{trained} in training and {scored} in evaluation"
+        return f"{self.way.style}: {self.way}, returns {'two ' if self.columns == 2 else ''}{kinds}"
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> BagModule:
+        detach(self, memo)
+        made = type(self).__new__(type(self))
+        memo[id(self)] = made
+        made.__setstate__(copy.deepcopy(vars(self), memo))  # type: ignore[no-untyped-call]
+        return made
 
     def forward(self, instances: Tensor, offsets: Tensor) -> Tensor:
         """Logit of each bag.
@@ -441,7 +527,8 @@ class BagModule(nn.Module):
         Raises
         ------
         ValueError
-            When the module returns something else than it did on small bags.
+            When the module returns something else than it did on small bags, or, where it returned probabilities, a
+            value outside of [0, 1].
         """
         return self._logits(
             lambda: self.way.outputs(self.inner, instances, offsets, limit=None if self.training else self.batch_size)
@@ -465,7 +552,14 @@ class BagModule(nn.Module):
                 f"{type(self.inner).__name__} returned {found.shape[1]} values for each bag, where it returned "
                 f"{self.columns} on small ones"
             )
-        if self.probabilities:
+        if self.probabilities[not self.inner.training]:
+            outside = (found < -ROUNDING) | (found > 1 + ROUNDING)
+            if bool(outside.any()):
+                mode = "training" if self.inner.training else "evaluation"
+                raise ValueError(
+                    f"{type(self.inner).__name__} returned {float(found.detach()[outside][0]):g} in {mode}, where all "
+                    "that it returned on small bags lay in [0, 1], as probabilities do: return logits"
+                )
             found = found.clamp(EPS, 1 - EPS).logit() if self.columns == 1 else found.clamp_min(EPS).log()
         return found[:, 0] if self.columns == 1 else found[:, 1] - found[:, 0]
 
@@ -476,7 +570,7 @@ class BagModule(nn.Module):
         ----------
         instances : Tensor, shape (n_instances, n_features)
         offsets : Tensor of int64, shape (n_bags + 1,)
-            Some bags; the first sixteen are looked at.
+            Some bags.
 
         Returns
         -------
@@ -484,8 +578,7 @@ class BagModule(nn.Module):
             "unstable" when it depends on chance or on the bags that are scored along, "padding" when on padding.
         """
         device = next(self.inner.parameters()).device
-        offsets = offsets[: LOOKED_AT + 1].to(device)
-        instances = instances[: int(offsets[-1])].to(device)
+        instances, offsets = instances.to(device), offsets.to(device)
 
         def drawn(n: int, offsets: Tensor, pad: int = 0) -> Tensor:
             found = []

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import copy
-import inspect
 import random
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from torch import nn
+import torch
+from torch import Tensor, nn
+
+from milfast.models.signatures import POSITIONAL, signature_of, title_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-__all__ = ["host_seeded", "make", "signature_of", "title_of"]
+__all__ = ["copied", "detach", "host_seeded", "make"]
 
 #: Names of the argument that says how many features there are: as a shape, or as a number.
 SHAPES = ("in_shape", "input_shape")
@@ -33,42 +35,6 @@ NUMBERS = (
     "n_inputs",
 )
 
-POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-
-
-def title_of(source: Any) -> str:
-    """What a module, its class or a function that makes it is called.
-
-    Parameters
-    ----------
-    source : torch.nn.Module, class or callable
-
-    Returns
-    -------
-    str
-    """
-    inner = getattr(source, "func", source)  # of functools.partial
-    return getattr(inner, "__name__", None) or type(inner).__name__
-
-
-def signature_of(function: Callable[..., Any]) -> list[inspect.Parameter] | None:
-    """Parameters of a callable; None where it does not say which it takes.
-
-    Parameters
-    ----------
-    function : callable
-
-    Returns
-    -------
-    list of inspect.Parameter or None
-        Also None where it takes any number of them.
-    """
-    try:
-        parameters = list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):  # what is compiled may have no signature
-        return None
-    return None if any(p.kind is p.VAR_POSITIONAL for p in parameters) else parameters
-
 
 def make(source: Any, n_features: int) -> nn.Module:
     """A module whose parameters are new.
@@ -79,7 +45,7 @@ def make(source: Any, n_features: int) -> nn.Module:
         A class or function is called: with ``in_shape=(n_features,)`` where it takes that, else with ``n_features``
         by a name that is usual for it, else with `n_features` as the one argument that it needs, else without
         arguments. A module is copied, and every part of the copy draws its parameters anew by its
-        ``reset_parameters``, apart from frozen ones.
+        ``reset_parameters``, apart from frozen ones, which stay as they are.
     n_features : int
 
     Returns
@@ -103,7 +69,7 @@ def make(source: Any, n_features: int) -> nn.Module:
     Linear(in_features=3, out_features=1, bias=True)
     """
     if isinstance(source, nn.Module):
-        return _reset(copy.deepcopy(source))
+        return _reset(copied(source))
     name = title_of(source)
     arguments, options = _arguments(source, name, n_features)
     called = f"{name}({', '.join([*map(repr, arguments), *(f'{key}={value!r}' for key, value in options.items())])})"
@@ -118,7 +84,7 @@ def make(source: Any, n_features: int) -> nn.Module:
             "return one; a function that makes an estimator takes no arguments"
         )
     # a function may return the same module each time, and default arguments are shared by all that a class makes
-    return copy.deepcopy(made)
+    return copied(made)
 
 
 def _arguments(source: Any, name: str, n_features: int) -> tuple[list[Any], dict[str, Any]]:
@@ -147,26 +113,118 @@ def _arguments(source: Any, name: str, n_features: int) -> tuple[list[Any], dict
     )
 
 
+def copied(module: nn.Module) -> nn.Module:
+    """A copy of a module, also of one that holds what torch does not copy.
+
+    Tensors that were computed from parameters, such as the weight of `torch.nn.utils.weight_norm` or an attention that
+    was kept, are copied as plain numbers. Buffers of lazy parts stay without a shape.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+
+    Returns
+    -------
+    torch.nn.Module
+
+    Raises
+    ------
+    Exception
+        Whatever else cannot be copied raises, with a note.
+
+    Examples
+    --------
+    >>> from torch import nn
+    >>> from milfast.models.deep.making import copied
+    >>> layer = nn.Linear(2, 1)
+    >>> layer.kept = 2 * layer.weight
+    >>> copied(layer).kept.requires_grad
+    False
+    """
+    memo: dict[int, Any] = {}
+    detach(module, memo)
+    try:
+        return copy.deepcopy(module, memo)
+    except Exception as error:
+        error.add_note(
+            f"while copying {type(module).__name__}, of which every run needs one of its own: hand over the class or a "
+            "function of the number of features that makes it, and keep nothing in it that copy.deepcopy cannot copy"
+        )
+        raise
+
+
+def detach(module: nn.Module, memo: dict[int, Any]) -> None:
+    """Write copies of what torch does not copy down where `copy.deepcopy` looks first.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+    memo : dict
+        The second argument of `copy.deepcopy`.
+    """
+    for tensor in _held(module):
+        if isinstance(tensor, nn.parameter.UninitializedBuffer):
+            kind: Any = type(tensor)  # torch's stubs have the arguments of something else
+            empty = kind(tensor.requires_grad, tensor.data.device, tensor.data.dtype)
+            if hasattr(tensor, "persistent"):
+                empty.persistent = tensor.persistent
+            memo.setdefault(id(tensor), empty)
+        elif not tensor.is_leaf:
+            memo.setdefault(id(tensor), tensor.detach().clone())
+
+
+def _held(module: nn.Module) -> Iterator[Tensor]:
+    """Tensors that the parts of a module hold, also within lists and dicts."""
+    left: list[Any] = [vars(part) for part in module.modules()]
+    seen: set[int] = set()
+    while left:
+        value = left.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        if isinstance(value, Tensor):
+            yield value
+        elif isinstance(value, dict):
+            left += value.values()
+        elif isinstance(value, (list, tuple)):
+            left += value
+
+
 def _reset(module: nn.Module) -> nn.Module:
-    stuck: list[str] = []
+    # lazy parameters are drawn when the module is first called
+    there = {name: p for name, p in module.named_parameters() if not nn.parameter.is_lazy(p)}
+    frozen = [(p, p.detach().clone()) for p in there.values() if not p.requires_grad]
+    failed: Exception | None = None
+    with torch.no_grad():
+        for parameter in there.values():
+            if parameter.requires_grad:
+                parameter.fill_(torch.nan)  # what is left of it has not been drawn
     # parts before the whole, in the order in which they were made: a whole may draw parameters of its parts again
-    for path, part in reversed(list(module.named_modules())):
+    for part in reversed(list(module.modules())):
         parameters = list(part.parameters())
         if parameters and not any(p.requires_grad for p in parameters):
             continue  # frozen: what it knows is part of the model
         reset = getattr(part, "reset_parameters", None) or getattr(part, "_reset_parameters", None)
-        own = [f"{path}.{n}" if path else n for n, p in part.named_parameters(recurse=False) if p.requires_grad]
         if callable(reset):
-            reset()
-        else:
-            stuck += own
+            try:
+                reset()
+            except Exception as error:
+                failed = failed or error
+    with torch.no_grad():
+        for parameter, value in frozen:
+            parameter.copy_(value)
+    drawn = {name: p for name, p in module.named_parameters() if name in there and p.requires_grad}
+    stuck = [name for name, p in drawn.items() if bool(p.isnan().any())]
+    if failed is not None and not stuck:
+        raise failed
     if stuck:
         name = type(module).__name__
         raise TypeError(
             f"every run starts from new parameters, but {', '.join(sorted(stuck))} of this {name} cannot be drawn "
-            "anew: what holds them has no reset_parameters(). Hand over a class or a function of the number of "
-            f"features that makes a {name}; one that returns a copy of yours starts every run from its weights"
-        )
+            "anew: what holds them has no reset_parameters() that draws them. Hand over a class or a function of the "
+            f"number of features that makes a {name}; one that returns a copy of yours starts every run from its "
+            "weights"
+        ) from failed
     return module
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import copy
+import inspect
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import torch
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from milfast.models.deep import base, making
 from milfast.models.deep.base import DeepMIL
-from milfast.models.deep.calling import LOOKED_AT, BagModule, adapted
+from milfast.models.deep.calling import BagModule, adapted
+from milfast.models.signatures import MODULE_STYLES, title_of
 from milfast.training import loop
 
 if TYPE_CHECKING:
@@ -21,6 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ModuleMIL"]
 
+#: Training bags on which a trained module is looked at.
+LOOKED_AT = 16
 #: Parameters of `DeepMIL` that say what its network is.
 ALIEN = frozenset({"hidden", "dropout"})
 
@@ -31,7 +37,8 @@ class ModuleMIL(DeepMIL):
     The module is trained on binary cross-entropy with logits, by the loop and with the settings of all deep models
     here; a method ``compute_loss`` of its own is not used. It may return one logit for each bag, as (n_bags,) or
     (n_bags, 1); two logits, of which the second minus the first is taken; or probabilities, one or two, which are made
-    logits, so that the loss is the cross-entropy of the probabilities. Of a tuple the first value counts, of a dict
+    logits, so that the loss is the cross-entropy of the probabilities; in training mode it may return the one and in
+    evaluation mode the other. Of a tuple the first value counts, of a dict
     "logits".
 
     Parameters
@@ -60,7 +67,7 @@ class ModuleMIL(DeepMIL):
         What scores were seen to depend on beside the bag, those of small bags before training or those of training
         bags after it: "padding", or "unstable" for chance or the bags that are scored along. Results of checks carry
         them as flags.
-    mean_, scale_, classes_, n_features_in_, loss_curve_
+    mean_, scale_, classes_, n_features_in_, loss_curve_, auc_curve_
         As in `DeepMIL`.
 
     Examples
@@ -93,7 +100,7 @@ class ModuleMIL(DeepMIL):
     @property
     def name(self) -> str:
         """What results call it: the name of the module's class, or of the function that makes it."""
-        return making.title_of(self.module)
+        return title_of(self.module)
 
     @property
     def claims(self) -> str | None:
@@ -105,6 +112,19 @@ class ModuleMIL(DeepMIL):
         """What was written by the user: its file tells a study when the model has changed."""
         source = getattr(self.module, "func", self.module)
         return type(source) if isinstance(source, nn.Module) else source
+
+    def __sklearn_clone__(self) -> Self:
+        settings = {name: value for name, value in self.get_params(deep=False).items() if name != "module"}
+        module = making.copied(self.module) if isinstance(self.module, nn.Module) else self.module
+        return type(self)(module, **{name: clone(value, safe=False) for name, value in settings.items()})
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        if isinstance(self.module, nn.Module):
+            making.detach(self.module, memo)
+        made = type(self).__new__(type(self))
+        memo[id(self)] = made
+        made.__setstate__(copy.deepcopy(self.__getstate__(), memo))
+        return made
 
     def build(self, n_features: int) -> BagModule:
         """Make the untrained module, and find out how it takes bags.
@@ -121,11 +141,13 @@ class ModuleMIL(DeepMIL):
         ------
         TypeError
             When it cannot be made, or gives no logit for each of two small bags; the message says what was tried.
+        ValueError
+            When `style` is unknown, or it returns NaN for a small bag.
         Exception
             Whatever the module raises, with a note.
         """
-        if self.style not in (None, "flat", "padded", "single"):
-            raise ValueError(f"style must be 'flat', 'padded', 'single' or None; got {self.style!r}")
+        if self.style not in (None, *MODULE_STYLES):
+            raise ValueError(f"style must be {', '.join(map(repr, MODULE_STYLES))} or None; got {self.style!r}")
         if not (isinstance(self.module, nn.Module) or callable(self.module)):
             raise TypeError(
                 "module must be a torch module, or a class or function that makes one; got "
