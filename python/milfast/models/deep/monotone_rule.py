@@ -352,14 +352,14 @@ class _Search(_Terms):
                 # what is there twice is there once
                 allowed[np.isin(concepts, concepts[list(chosen)]), place] = False
             gain = np.where(allowed, hits - price * misses, -np.inf)
-            feature, place = np.unravel_index(int(np.argmax(gain)), gain.shape)
+            feature, place = divmod(int(np.argmax(gain)), len(beam))
             if gain[feature, place] > best[0]:
-                best = (float(gain[feature, place]), (*beam[place], int(feature)))
+                best = (float(gain[feature, place]), (*beam[place], feature))
             longer: dict[tuple[int, ...], None] = {}
             for flat in np.argsort(-np.where(allowed, value, -np.inf), axis=None, kind="stable")[: 8 * BEAM]:
-                feature, place = np.unravel_index(int(flat), value.shape)
+                feature, place = divmod(int(flat), len(beam))
                 if allowed[feature, place] and len(longer) < BEAM:
-                    longer[tuple(sorted((*beam[place], int(feature))))] = None
+                    longer[tuple(sorted((*beam[place], feature)))] = None
             beam = list(longer)
             if not beam:
                 break
