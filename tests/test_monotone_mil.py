@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import pickle
-from itertools import pairwise
+import re
+from itertools import pairwise, permutations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,9 +25,9 @@ from milfast.models.deep.monotone_mil import (  # noqa: E402
     ABSENT,
     MonotoneMIL,
     MonotoneNetwork,
-    Rule,
     segment_largest,
 )
+from milfast.models.deep.monotone_rule import ConceptScores, Rule, absorbed, find_rule  # noqa: E402
 from milfast.training import loop  # noqa: E402
 
 if TYPE_CHECKING:
@@ -236,7 +238,7 @@ def test_a_known_rule_is_found_and_said() -> None:
     rule = model.rule(with_concepts(held), agreement=1.0)
     assert set(rule.terms) == {((0, 1), (1, 1)), ((2, 1),)}
     assert str(rule) == (
-        "positive when (concept 0 and concept 1) or concept 2; agrees with the model on 100.0 % of 10 bags"
+        "positive when concept 2 or (concept 0 and concept 1); agrees with the model on 100.0 % of 10 bags"
     )
 
 
@@ -246,7 +248,7 @@ def test_a_known_rule_that_counts_is_found_and_said() -> None:
     assert model.predict(with_concepts(held)).tolist() == [0, 0, 0, 0, 1, 0, 1, 0, 1, 1]
     rule = model.rule(with_concepts(held), agreement=1.0)
     assert set(rule.terms) == {((0, 2), (1, 2)), ((2, 2),)}
-    assert "(concept 0 at least 2 times and concept 1 at least 2 times) or concept 2 at least 2 times" in str(rule)
+    assert "concept 2 at least 2 times or (concept 0 at least 2 times and concept 1 at least 2 times)" in str(rule)
 
 
 def test_a_number_of_instances_implies_the_smaller_ones() -> None:
@@ -256,9 +258,6 @@ def test_a_number_of_instances_implies_the_smaller_ones() -> None:
         model.module_.bias[1] = 20.0
     held = [[], [2], [2, 2], [0], [1]]
     assert model.predict(with_concepts(held)).tolist() == [0, 0, 1, 0, 0]
-    largest, _ = model._largest(with_concepts(held))
-    parts, _ = model._parts(largest)
-    assert (parts[0, 1, 4:] < -20).all()  # both matter
     assert model.rule(with_concepts(held), agreement=1.0).terms == (((2, 2),),)
 
 
@@ -274,7 +273,7 @@ def test_rules_that_always_and_that_never_say_yes() -> None:
     model = known()
     assert str(model.rule(with_concepts([[], [0]]))) == "positive never; agrees with the model on 100.0 % of 2 bags"
     rule = model.rule(with_concepts([[2], [0, 1, 2]]))
-    assert rule == Rule(((),), 1.0, 2)
+    assert rule == Rule(((),), {}, 1.0, 0.99, 2)
     assert str(rule).startswith("positive always;")
 
 
@@ -284,6 +283,156 @@ def test_rule_names_wrong_arguments(bags: Bags) -> None:
         model.rule(bags, agreement=1.5)
     with pytest.raises(TypeError, match="agreement must be a number; got '1'"):
         model.rule(bags, agreement="1")
+    with pytest.raises(ValueError, match="max_terms must be at least 1; got 0"):
+        model.rule(bags, max_terms=0)
+    with pytest.raises(TypeError, match=r"max_length must be an integer; got 1\.5"):
+        model.rule(bags, max_length=1.5)
+    rule = Rule((((5, 1),),), {(5, 1): 0.5}, 1.0, 0.99, 2)
+    with pytest.raises(ValueError, match="found has 4 concepts, counted up to 1, but the rule asks for concept 5"):
+        rule.holds(model.concept_scores(bags))
+    with pytest.raises(TypeError, match=r"found must be what model\.concept_scores\(bags\) returns; got Bags"):
+        rule.holds(bags)
+
+
+# ---------------------------------------------------------------- rules of trained models
+
+
+def evaluated(text: str, scores: np.ndarray) -> np.ndarray:
+    """What the printed words say about each bag: they are read anew, so that it is the words that are tested."""
+    words = re.fullmatch(r"positive (always|never|when\s.*?);\s*agrees with .*", text, flags=re.DOTALL)[1]
+    if words in ("always", "never"):
+        return np.full(len(scores), words == "always")
+    said = []
+    for bag in scores:
+        terms = re.split(r"\bor\b", words.removeprefix("when"))
+        conditions = [re.findall(r"concept (\d+)(?: at least (\d+) times)?(?: \(above ([^\s)]+)\))?", t) for t in terms]
+        assert all(conditions)
+        said.append(any(all(bag[int(k), int(r or 1) - 1] > float(cut or 0.5) for k, r, cut in c) for c in conditions))
+    return np.array(said)
+
+
+@pytest.fixture(scope="module")
+def trained() -> dict[str, tuple[MonotoneMIL, Bags, Rule]]:
+    """A model of each task, and its rule."""
+    made = {}
+    for check, spelling in (("threshold-poison", "paper"), ("threshold-poison", "strict"), ("presence", "strict")):
+        bags = mf.sample_bags(check, 600, recipe=spelling, random_state=0)
+        model = MonotoneMIL(hidden=32, epochs=10, random_state=0).fit(bags)
+        made[f"{check}/{spelling}"] = model, bags, model.rule(bags)
+    return made
+
+
+@pytest.mark.parametrize("task", ["threshold-poison/paper", "threshold-poison/strict", "presence/strict"])
+def test_the_printed_words_say_what_a_trained_model_predicts(task: str, trained: dict[str, Any]) -> None:
+    model, bags, rule = trained[task]
+    found, predicted = model.concept_scores(bags), model.predict(bags)
+    assert 0.3 < predicted.mean() < 0.8
+    said = evaluated(str(rule), found.scores)
+    np.testing.assert_array_equal(said, rule.holds(found))
+    assert (said == predicted).mean() == rule.agreement >= 0.95
+    assert all(rule.terms)
+    assert str(rule).endswith(f"agrees with the model on {math.floor(1000 * rule.agreement) / 10:.1f} % of 600 bags")
+
+
+def test_a_rule_for_two_concepts_is_an_and_of_both(trained: dict[str, Any]) -> None:
+    model, bags, rule = trained["threshold-poison/strict"]
+    [term] = rule.terms
+    found = model.concept_scores(bags)
+    holds = rule.holds(found)
+    recipe = mf.checks.get("threshold-poison").recipe("strict")
+    concept_of = np.array([recipe.concepts.index(c.concept) if c.concept else -1 for c in recipe.components])
+    shown = [concept_of[bags.kinds[found.witness[holds, concept]]] for concept, _ in term]
+    most = [int(np.bincount(column + 1).argmax()) - 1 for column in shown]
+    assert sorted(most) == [0, 1]
+    for column, concept in zip(shown, most, strict=True):
+        assert (column == concept).mean() > 0.95
+
+
+def test_a_rule_for_one_concept_asks_for_one(trained: dict[str, Any]) -> None:
+    assert [len(term) for term in trained["presence/strict"][2].terms] == [1]
+
+
+def test_a_rule_that_falls_short_says_so(trained: dict[str, Any]) -> None:
+    model, bags, _ = trained["threshold-poison/strict"]
+    rule = model.rule(bags, max_terms=1, max_length=1)
+    assert 0.5 < rule.agreement < 0.99
+    assert (rule.holds(model.concept_scores(bags)) == model.predict(bags)).mean() == rule.agreement
+    assert str(rule).endswith("of 600 bags, fewer than the 99 % asked for")
+
+
+# ---------------------------------------------------------------- the search for rules
+
+known_rules = st.lists(
+    st.lists(st.tuples(st.integers(0, 4), st.integers(1, 2)), min_size=1, max_size=3, unique_by=lambda c: c[0]),
+    min_size=1,
+    max_size=3,
+)
+
+
+def plainly(terms: Any, cuts: dict[tuple[int, int], float], scores: np.ndarray) -> np.ndarray:
+    return np.array([any(all(bag[k, r - 1] > cuts[k, r] for k, r in term) for term in terms) for bag in scores])
+
+
+def random_scores(seed: int, n_bags: int, *, digits: int = 9) -> np.ndarray:
+    drawn = np.random.default_rng(seed).random((n_bags, 5, 2)).round(digits)
+    return np.sort(drawn, axis=2)[:, :, ::-1]
+
+
+@no_deadline
+@given(known_rules, seeds, st.sampled_from([1, 2, 9]), st.integers(1, 60))
+def test_holds_is_a_plain_evaluation(terms: Any, seed: int, digits: int, n_bags: int) -> None:
+    scores = random_scores(seed, n_bags, digits=digits)
+    cuts = {c: float(np.random.default_rng(c).random().__round__(1)) for term in terms for c in term}
+    rule = Rule(tuple(map(tuple, terms)), cuts, 1.0, 0.99, n_bags)
+    expected = plainly(terms, cuts, scores)
+    np.testing.assert_array_equal(rule.holds(ConceptScores(scores, np.zeros(scores.shape, dtype=int))), expected)
+    np.testing.assert_array_equal(evaluated(str(rule), scores), expected)
+
+
+@settings(deadline=None, max_examples=40)
+@given(known_rules, seeds, st.sampled_from([1, 2, 9]), st.sampled_from([0.0, 0.1, 0.5]), st.integers(2, 80))
+def test_the_stated_agreement_is_that_of_the_words(
+    terms: Any, seed: int, digits: int, noise: float, n_bags: int
+) -> None:
+    scores = random_scores(seed, n_bags, digits=digits)
+    wanted = plainly(terms, {c: 0.5 for term in terms for c in term}, scores)
+    wanted ^= np.random.default_rng(seed).random(n_bags) < noise
+    rule = find_rule(scores, wanted, 0.99)
+    said = evaluated(str(rule), scores)
+    assert (said == wanted).mean() == rule.agreement
+    assert ("fewer than the 99 % asked for" in str(rule)) == (rule.agreement < 0.99)
+    assert (() in rule.terms) == wanted.all()
+    # no worse than the better of never and always, but for the one term that there must be
+    assert rule.agreement >= max(wanted.mean(), 1 - wanted.mean()) - 1 / n_bags or not wanted.any()
+    assert all(len({k for k, _ in term}) == len(term) <= 4 for term in rule.terms)
+    for one, other in permutations(rule.terms, 2):
+        assert not set(one) <= set(other)
+
+
+@pytest.mark.parametrize("n_bags", [500, 5000])
+def test_a_rule_that_is_there_is_found(n_bags: int) -> None:
+    scores = random_scores(0, n_bags)
+    terms = (((0, 1), (1, 2)), ((2, 1), (3, 1), (4, 2)))
+    cuts = {(0, 1): 0.6, (1, 2): 0.3, (2, 1): 0.5, (3, 1): 0.5, (4, 2): 0.2}
+    rule = find_rule(scores, plainly(terms, cuts, scores), 0.98)
+    assert set(rule.terms) == set(terms)
+    assert all(abs(rule.cuts[c] - cut) < 0.05 for c, cut in cuts.items())
+    assert rule.agreement >= 0.98
+
+
+def test_a_rule_of_many_ands_has_a_line_for_each() -> None:
+    rule = Rule((((0, 1), (1, 2)), ((2, 1),), ((3, 1),)), {(0, 1): 0.5, (1, 2): 0.9, (2, 1): 0.5, (3, 1): 0.5}, 1, 1, 9)
+    assert str(rule) == (
+        "positive when\n  concept 0 and concept 1 at least 2 times (above 0.9) or\n  concept 2 or\n  concept 3;\n"
+        "agrees with the model on 100.0 % of 9 bags"
+    )
+
+
+@given(st.lists(st.sets(st.integers(0, 4), min_size=1, max_size=3), min_size=1, max_size=6), st.sets(st.integers(0, 4)))
+def test_absorption_changes_nothing_but_the_length(terms: list[set[int]], there: set[int]) -> None:
+    kept = absorbed([tuple(term) for term in terms])
+    assert any(set(term) <= there for term in kept) == any(term <= there for term in terms)
+    assert not any(set(one) <= set(other) for one, other in permutations(kept, 2))
 
 
 def test_witnesses_are_the_instances_that_show_a_concept() -> None:
@@ -313,8 +462,9 @@ def test_concept_scores_are_largest_scores_of_instances(max_count: int, bags: Ba
 def test_scores_come_out_of_concept_scores_again(bags: Bags) -> None:
     model = small().fit(bags)
     largest, _ = model._largest(bags)
-    _, units = model._parts(largest)
-    np.testing.assert_allclose(np.logaddexp.reduce(units, axis=1), model.decision_function(bags), rtol=1e-4, atol=1e-4)
+    with torch.no_grad():
+        logits = model.module_.combine(torch.tensor(largest).float()).numpy()
+    np.testing.assert_allclose(logits, model.decision_function(bags), rtol=1e-4, atol=1e-4)
     assert largest.min() > -np.inf
     assert ABSENT < 0
 
@@ -340,6 +490,27 @@ def test_one_start_is_the_fit_itself_and_its_callback_sees_it_alone(bags: Bags) 
         again = small(epochs=5, n_restarts=n_restarts).fit(bags)
         np.testing.assert_array_equal(model.decision_function(bags), again.decision_function(bags))
     assert clone(model).get_params()["n_restarts"] == 3
+
+
+def test_a_start_that_does_not_come_off_is_left_out(bags: Bags, monkeypatch: pytest.MonkeyPatch) -> None:
+    usual, tries = loop.fit, []
+
+    def fit(*arguments: Any, **settings: Any) -> loop.History:
+        tries.append(settings["epochs"])
+        if len(tries) in failing:
+            raise FloatingPointError("the training loss became nan")
+        return usual(*arguments, **settings)
+
+    monkeypatch.setattr(loop, "fit", fit)
+    failing = {1, 3}
+    model = small(n_restarts=3, epochs=4).fit(bags)
+    assert tries == [1, 1, 1, 4]
+    assert np.isfinite(model.restart_losses_).tolist() == [False, True, False]
+    assert model.loss_curve_[0] == model.restart_losses_[1]
+    tries.clear()
+    failing = {1, 2, 3}
+    with pytest.raises(FloatingPointError, match="the training loss of all 3 initialisations was not finite"):
+        small(n_restarts=3, epochs=4).fit(bags)
 
 
 def test_a_fitted_model_survives_pickling(bags: Bags) -> None:

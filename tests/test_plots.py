@@ -59,7 +59,12 @@ LEGENDS = {
     "bag-size": ["background: no concept", "signal: concept 'signal'"],
     "label-swap": ["background: no concept", "signal: concept 'signal'"],
     "correlated": ["noise", "raised", "height: value along the raised direction"],
-    "threshold-count": ["background: no concept", "low: concept 'low'", "high: concept 'high'"],
+    "threshold-count": [
+        "background: no concept",
+        "low: concept 'low'",
+        "high: concept 'high'",
+        "blank: no concept",
+    ],
 }
 
 

@@ -650,7 +650,25 @@ def test_threshold_count_is_as_described(training: bool) -> None:
     auc, variance, *_ = delong(bags.sizes, bags.labels)
     assert abs(auc - 0.5) < 4 * math.sqrt(variance)
     assert mf.auc(np.minimum(low, 1) + np.minimum(high, 1), bags.labels) == 0.5
+    assert held["blank"].min() >= 1
+    assert stats.chisquare(np.bincount(held["background"] - 4, minlength=7)).pvalue > 1e-4
+    auc, variance, *_ = delong(held["background"], bags.labels)
+    assert abs(auc - 0.5) < 4 * math.sqrt(variance)
+    # a maximum that has learned nothing
+    directions = np.random.default_rng(0).normal(size=(16, 20))
+    largest = np.maximum.reduceat(bags.instances @ directions, bags.offsets[:-1])
+    aucs = [mf.auc(column, bags.labels) for column in largest.T]
+    assert max(aucs) < (0.65 if training else 0.53)
     assert mf.auc(low + high, bags.labels) == pytest.approx(0.907 if training else 0.0, abs=0.02)
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    recipe = mf.checks.get("threshold-count").recipe("strict", at_least=np.int64(3), more=np.int32(1))
+    same = mf.checks.get("threshold-count").recipe("strict", at_least=3, more=1)
+    assert json.loads(json.dumps(recipe.to_dict())) == json.loads(json.dumps(same.to_dict()))
+    assert recipe.at_least == {"low": 3, "high": 3}
+    assert recipe.holds(recipe.sample(20, random_state=0)).sum() == 10
+    assert type(Component("a", concept="c", at_least=np.int64(2)).at_least) is int
 
 
 def test_a_recipe_says_all_it_knows() -> None:
@@ -697,6 +715,14 @@ def test_registered_checks_have_a_line_of_summary() -> None:
             lambda: mf.sample_bags("threshold-count", 2, shifted_count=(1, 9)),
             r"shifted_count must start at 2, .*\(1, 9\)",
         ),
+        (
+            lambda: mf.sample_bags("threshold-count", 2, shifted_count=5),
+            r"shifted_count must be a range \(low, high\) of non-negative integers up to 2\*\*31; got 5",
+        ),
+        (lambda: mf.sample_bags("threshold-count", 2, shifted_count=(5, 4)), r"shifted_count must be .* got \(5, 4\)"),
+        (lambda: mf.sample_bags("threshold-count", 2, background=(1.5, 4)), r"background must be .* got \(1.5, 4\)"),
+        (lambda: mf.sample_bags("threshold-count", 2, more=-1), r"more must be a non-negative integer .*; got -1"),
+        (lambda: mf.sample_bags("threshold-count", 2, more=1.5), r"more must be a non-negative integer .*; got 1\.5"),
         (lambda: Draw("a", choice="any"), "choice must be each, bag, balanced or instance; got 'any'"),
         (lambda: Draw("a", split="none"), "split must be both, train or test; got 'none'"),
         (lambda: Draw("a", probability=1.1), r"probability must lie in \[0, 1\]; got 1.1"),

@@ -115,6 +115,31 @@ def one_of(name: str, value: str, known: Sequence[str]) -> None:
         raise ValueError(f"{name} must be one of {', '.join(known)}; got {value!r}")
 
 
+def count_range(name: str, value: object) -> tuple[int, int]:
+    """Refuse what is no range of counts.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument, for the message.
+    value : object
+        A pair (low, high).
+
+    Returns
+    -------
+    (int, int)
+
+    Raises
+    ------
+    ValueError
+        When it is something else, or below 0, or falls.
+    """
+    pair: Any = value
+    if np.shape(pair) != (2,) or not (is_integer(pair[0]) and is_integer(pair[1]) and 0 <= pair[0] <= pair[1] <= MOST):
+        raise ValueError(f"{name} must be a range (low, high) of non-negative integers up to 2**31; got {value!r}")
+    return int(pair[0]), int(pair[1])
+
+
 def is_integer(value: object) -> bool:
     """Whether a value is an integer and no truth value.
 

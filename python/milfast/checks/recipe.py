@@ -63,6 +63,7 @@ class Component:
             raise ValueError(
                 f"at_least of component {self.name!r} must be a positive integer up to 2**31; got {self.at_least!r}"
             )
+        object.__setattr__(self, "at_least", int(self.at_least))
         if self.at_least > 1 and self.concept is None:
             raise ValueError(
                 f"component {self.name!r} shows no concept of which there could be at_least {self.at_least}"

@@ -1,23 +1,23 @@
-"""MonotoneMIL: an OR of ANDs of concept presences (ours); the threshold assumption holds by construction.
+"""MonotoneMIL: an OR of ANDs of concept presences (ours); the no instance can count against a bag.
 
-MIL assumption: **threshold**. Whatever its weights, the bag logit never falls when an instance is added, so neither the
-absence of an instance nor its frequency can be evidence; `MonotoneNetwork` has the proof.
+MIL assumption: **threshold**. Whatever its weights, the bag logit never falls when an instance is added, so the absence
+of an instance cannot be evidence, and frequency only up to `max_count`; `MonotoneNetwork` has the proof.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import torch
-from scipy.special import expit, log_expit, logsumexp
+from scipy.special import expit
 from torch import Tensor, nn
 from torch.nn import functional
 
 from milfast.models.deep import base
 from milfast.models.deep.layers import Perceptron
+from milfast.models.deep.monotone_rule import ConceptScores, Rule, find_rule
 from milfast.seeding import seed_value
 from milfast.training import loop
 from milfast.training.ragged import segment_index, segment_max
@@ -35,7 +35,8 @@ REQUIRES = ("torch",)
 # Logit of what is surely not there. Concept logits count down to here, so that a bag of too few instances has a finite
 # score that no further instance can lower.
 ABSENT = -30.0
-# Squares are taken of features up to as many standard deviations: those of heavy tails would drown the others.
+# Squares are taken of features cut off at -3 and 3, so many standard deviations where features are standardised: those
+# of heavy tails would drown the others.
 SQUARED_UP_TO = 3.0
 
 
@@ -77,9 +78,10 @@ class MonotoneNetwork(nn.Module):
     (softplus of normals), f starts far below 0, and 2 of 10 fits of ``threshold-poison``, spelled ``notebook``, stopped
     at a single concept.
 
-    The perceptron sees the features and their squares (up to three standard deviations), because the log-likelihood
-    ratio of two normal laws is a quadratic function. A concept that differs by its variance is learned from fewer bags
-    so: with 2,000 bags of ``presence``, spelled ``paper``, the shifted AUC is 0.981 in place of 0.971.
+    The perceptron sees the features and the squares of the features cut off at -3 and 3, because the log-likelihood
+    ratio of two normal laws is a quadratic function. The cut is meant for standardised features; with
+    ``standardize=False`` give features of about that scale. A concept that differs by its variance is learned from
+    fewer bags so: with 2,000 bags of ``presence``, spelled ``paper``, the shifted AUC is 0.981 in place of 0.971.
 
     Examples
     --------
@@ -199,74 +201,13 @@ def segment_largest(values: Tensor, offsets: Tensor, count: int) -> tuple[Tensor
     return torch.where(there, largest, -torch.inf), torch.where(there, rows, -1)
 
 
-@dataclass(frozen=True)
-class ConceptScores:
-    """How sure a model is of each concept in each bag, and which instances say so.
-
-    Attributes
-    ----------
-    scores : ndarray of float64, shape (n_bags, n_concepts, max_count)
-        Entry ``[i, k, r - 1]``, between 0 and 1, is that of concept k being in bag i at least r times.
-    witnesses : ndarray of int64, shape (n_bags, n_concepts, max_count)
-        The row of `Bags.instances` with the r-th highest score for the concept, the first where several are as high; -1
-        where a bag has fewer than r instances.
-    """
-
-    scores: NDArray[np.float64]
-    witnesses: NDArray[np.int64]
-
-    @property
-    def presence(self) -> NDArray[np.float64]:
-        """Score of each concept being there at all, shape (n_bags, n_concepts)."""
-        return self.scores[:, :, 0]
-
-    @property
-    def witness(self) -> NDArray[np.int64]:
-        """The row of `Bags.instances` that shows each concept best, shape (n_bags, n_concepts)."""
-        return self.witnesses[:, :, 0]
-
-
-@dataclass(frozen=True)
-class Rule:
-    """What is left of a model when all is left out that hardly changes its predictions; ``str(rule)`` is in words.
-
-    Attributes
-    ----------
-    terms : tuple of tuple of (int, int)
-        The ANDs that are joined by OR, each of them pairs (concept, at least how often). Concepts are the columns of
-        `ConceptScores`. An empty term is always met.
-    agreement : float
-        Share of the bags on which the pruned model predicts what the whole model does.
-    n_bags : int
-        Number of these bags.
-    """
-
-    terms: tuple[tuple[tuple[int, int], ...], ...]
-    agreement: float
-    n_bags: int
-
-    def __str__(self) -> str:
-        said = [
-            " and ".join(f"concept {k}" + (f" at least {r} times" if r > 1 else "") for k, r in term)
-            for term in self.terms
-        ]
-        words = " or ".join(f"({words})" if len(said) > 1 and " and " in words else words for words in said)
-        if not self.terms:
-            words = "never"
-        elif "" in said:
-            words = "always"
-        return (
-            f"positive {'' if words in ('never', 'always') else 'when '}{words}; "
-            f"agrees with the model on {100 * self.agreement:.1f} % of {self.n_bags} bags"
-        )
-
-
 class MonotoneMIL(base.DeepMIL):
-    """MonotoneMIL: an OR of ANDs of concept presences, which no instance can lower. Methods beyond those of `DeepMIL`:
-    `concept_scores` and `rule`.
+    """MonotoneMIL: an OR of ANDs of concept presences, which no instance can lower.
 
-    It respects the **threshold** assumption (a bag is positive exactly when each of several concepts is there often
-    enough) for any weights; see `MonotoneNetwork` for the proof. An OR of such rules is learned as well.
+    Made for the **threshold** assumption: a bag is positive when each of several concepts is there often enough, or
+    when another such rule is met. For any weights no instance can count against a bag, their order means nothing, and
+    neither do copies beyond `max_count`; `MonotoneNetwork` has the proof. Which concepts they are, and that there are
+    several, is learned. Methods beyond those of `DeepMIL`: `concept_scores` and `rule`.
 
     Parameters
     ----------
@@ -276,14 +217,16 @@ class MonotoneMIL(base.DeepMIL):
         Largest number of instances of one concept that the rule may ask for. 1 asks for presence only; the score then
         does not change when instances are copied.
     n_restarts : int
-        Initialisations that are tried for a quarter of the epochs; the one with the lowest training loss is trained.
+        Initialisations that are tried for a quarter of the epochs, whatever `patience` says; the one with the lowest
+        training loss is trained. One whose loss is not finite is left out.
     **settings
         Those of `DeepMIL`; `dropout` is 0 here, and `callback` is told of the epochs of the fit that is kept.
 
     Attributes
     ----------
     restart_losses_ : ndarray of float64, shape (n_restarts,)
-        Training loss of each initialisation when one was chosen; of the whole fit if there is only one.
+        Training loss of each initialisation when one was chosen, infinite where it was not finite; of the whole fit if
+        there is only one.
 
     References
     ----------
@@ -352,7 +295,12 @@ class MonotoneMIL(base.DeepMIL):
         seed = seed_value(self.random_state)
         seeds = [seed_value(seed, restart) for restart in range(int(self.n_restarts))]
         short = math.ceil(self.epochs / 4)
-        losses = [self._candidate(each, short).fit(bags, y).loss_curve_[-1] for each in seeds]
+        losses = [self._loss_of(self._candidate(each, short), bags, y) for each in seeds]
+        if not np.isfinite(losses).any():
+            raise FloatingPointError(
+                f"the training loss of all {len(seeds)} initialisations was not finite: "
+                f"standardise the features or lower lr (it is {self.lr})"
+            )
         # the same seed begins with the same steps, so what was tried is what goes on
         best = self._candidate(seeds[int(np.argmin(losses))], self.epochs)
         best.set_params(callback=self.callback, checkpoint=self.checkpoint, patience=self.patience)
@@ -362,6 +310,13 @@ class MonotoneMIL(base.DeepMIL):
                 setattr(self, name, value)
         self.restart_losses_ = np.array(losses)
         return self
+
+    @staticmethod
+    def _loss_of(candidate: MonotoneMIL, bags: Bags, y: None) -> float:
+        try:
+            return candidate.fit(bags, y).loss_curve_[-1]
+        except FloatingPointError:
+            return math.inf
 
     def _candidate(self, seed: int, epochs: int) -> MonotoneMIL:
         alone = {"callback": None, "checkpoint": None, "patience": None}
@@ -386,72 +341,55 @@ class MonotoneMIL(base.DeepMIL):
         largest, rows = self._largest(bags)
         return ConceptScores(expit(largest), rows)
 
-    def rule(self, bags: Bags, *, agreement: float = 0.99) -> Rule:
-        """The learned rule with all left out that hardly matters on some bags.
+    def rule(self, bags: Bags, *, agreement: float = 0.99, max_terms: int = 8, max_length: int = 4) -> Rule:
+        """The learned rule in words: an OR of ANDs of concepts that are there or not.
 
-        Units first, then conditions within them are taken away, the one with the smallest contribution first, as long
-        as the rest predicts what the whole model predicts on `agreement` of the bags. A condition that goes leaves its
-        mean over the bags that are predicted positive behind. What is stated is the agreement of the rest, whose
-        conditions still are graded: "concept 3" is no yes or no but ``concept_scores(bags).presence[:, 3]``, and each
-        has a weight. Another choice of bags, training bags or test bags, may give another rule.
+        The model weighs concepts by degrees; the rule is yes or no. So the rule is searched for, small, among those
+        that can be said: whether a concept is there is whether its score lies above a cut, one for each concept, and
+        ANDs of that are added until they say what the model predicts on `agreement` of the bags. What is stated is how
+        often the rule, read as it stands, is right about the model, also where that is less than was asked for.
+        Another choice of bags, training bags or test bags, may give another rule.
 
         Parameters
         ----------
         bags : Bags
             Training bags, as a rule; labels are not looked at.
         agreement : float
-            Share of the bags, in (0, 1], on which predictions must stay.
+            Share of the bags, in (0, 1], on which the rule should say what the model predicts. With fewer than 100
+            bags, the default asks for all of them.
+        max_terms, max_length : int
+            Number of ANDs, and of concepts in each of them, at most.
 
         Returns
         -------
         Rule
+            ``rule.holds(model.concept_scores(bags))`` is what it says about bags.
 
         Raises
         ------
         sklearn.exceptions.NotFittedError, TypeError, ValueError
-            As `decision_function`, and when `agreement` is out of range.
+            As `decision_function`, and when another argument is out of range.
 
         Examples
         --------
         >>> import milfast as mf
         >>> bags = mf.sample_bags("threshold-poison", 400, recipe="strict", random_state=0)
         >>> model = MonotoneMIL(hidden=32, epochs=10, random_state=0).fit(bags)
-        >>> model.rule(bags).agreement >= 0.99
+        >>> rule = model.rule(bags)
+        >>> said = rule.holds(model.concept_scores(bags))
+        >>> bool((said == model.predict(bags)).mean() == rule.agreement)
         True
         """
         if isinstance(agreement, bool) or not isinstance(agreement, (int, float, np.integer, np.floating)):
             raise TypeError(f"agreement must be a number; got {agreement!r}")
         if not 0 < agreement <= 1:
             raise ValueError(f"agreement must be above 0 and at most 1; got {agreement!r}")
-        largest, _ = self._largest(bags)
-        parts, units = self._parts(largest)
-        predicted = logsumexp(units, axis=1) > 0
-        if not predicted.any():
-            return Rule((), 1.0, len(bags))
-
-        def agreeing(units: NDArray[np.float64]) -> float:
-            return float(((logsumexp(units, axis=1) > 0) == predicted).mean())
-
-        # how much each unit adds to the logits of bags that are predicted positive
-        shares = np.exp(units - logsumexp(units, axis=1, keepdims=True))[predicted].mean(axis=0)
-        kept = list(range(units.shape[1]))
-        for unit in np.argsort(shares, kind="stable"):
-            fewer = [other for other in kept if other != unit]
-            if fewer and agreeing(units[:, fewer]) >= agreement:
-                kept = fewer
-        units, parts = units[:, kept], parts[:, kept]
-        means = parts[predicted].mean(axis=0)
-        conditions = np.ones(means.shape, dtype=bool)
-        for place in np.argsort(parts.std(axis=0), axis=None, kind="stable"):
-            unit, condition = np.unravel_index(place, means.shape)
-            changed = units.copy()
-            changed[:, unit] += means[unit, condition] - parts[:, unit, condition]
-            if agreeing(changed) >= agreement:
-                units, conditions[unit, condition] = changed, False
-        count = self._network().max_count
-        # what is there twice is there once: the largest number of a concept, which comes last, says it all
-        terms = [{int(c) // count: int(c) % count + 1 for c in np.flatnonzero(unit)} for unit in conditions]
-        return Rule(tuple(dict.fromkeys(tuple(term.items()) for term in terms)), agreeing(units), len(bags))
+        base.whole_number("max_terms", max_terms)
+        base.whole_number("max_length", max_length)
+        scores = self.concept_scores(bags).scores
+        return find_rule(
+            scores, self.predict(bags) == 1, float(agreement), max_terms=int(max_terms), max_length=int(max_length)
+        )
 
     def _largest(self, bags: Bags) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Largest concept logits of each bag, in descending order, and their rows; as `segment_largest`."""
@@ -466,13 +404,6 @@ class MonotoneMIL(base.DeepMIL):
     def _network(self) -> MonotoneNetwork:
         assert isinstance(self.module_, MonotoneNetwork)
         return self.module_
-
-    def _parts(self, largest: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """What conditions add to units, (n_bags, n_units, n_concepts * max_count), and the units, (n_bags, n_units)."""
-        network = self._network()
-        weight = network.weight.detach().cpu().double().abs().flatten(1).numpy()
-        parts = weight * log_expit(np.maximum(largest, ABSENT).reshape(len(largest), 1, -1))
-        return parts, parts.sum(axis=2) + network.bias.detach().cpu().double().numpy()
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
