@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import inspect
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -114,9 +113,12 @@ class ModuleMIL(DeepMIL):
         return type(source) if isinstance(source, nn.Module) else source
 
     def __sklearn_clone__(self) -> Self:
-        settings = {name: value for name, value in self.get_params(deep=False).items() if name != "module"}
-        module = making.copied(self.module) if isinstance(self.module, nn.Module) else self.module
-        return type(self)(module, **{name: clone(value, safe=False) for name, value in settings.items()})
+        module = self.module
+        settings = {
+            name: making.copied(value) if value is module and isinstance(value, nn.Module) else clone(value, safe=False)
+            for name, value in self.get_params(deep=False).items()
+        }
+        return type(self)(**settings)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         if isinstance(self.module, nn.Module):
