@@ -114,7 +114,7 @@ class ModuleMIL(DeepMIL):
 
     def __sklearn_clone__(self) -> Self:
         module = self.module
-        settings = {
+        settings: dict[str, Any] = {
             name: making.copied(value) if value is module and isinstance(value, nn.Module) else clone(value, safe=False)
             for name, value in self.get_params(deep=False).items()
         }
