@@ -95,8 +95,8 @@ def test_one_new_file_is_a_new_entry(package: Any) -> None:
 
 def test_what_a_class_claims_is_read_from_its_file_or_from_those_that_it_is_derived_from(package: Any) -> None:
     ant = "NAME = 'ant'\n__all__ = ['Ant']\nfrom typing import ClassVar\n"
-    ant += "class Base:\n    claims: ClassVar[str] = 'standard'\nclass Ant(Base):\n    claims = None\n"
-    ant += "class Other:\n    claims = 'x'\n"
+    ant += "class Base:\n    claims: ClassVar[str] = 'standard'\n"
+    ant += "class Ant(Base):\n    claims = None\nclass Other:\n    claims = 'x'\n"
     derived = "from zoo_of_models.ant import Base as Insect\n__all__ = ['Bee']\nclass Bee(Insect, metaclass=type):\n"
     registry = package(
         ant=ant,
