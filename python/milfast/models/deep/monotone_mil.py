@@ -239,7 +239,7 @@ class MonotoneMIL(base.DeepMIL):
 
     >>> import milfast as mf
     >>> bags = mf.sample_bags("threshold-poison", 400, recipe="strict", random_state=0)
-    >>> model = MonotoneMIL(hidden=32, random_state=0).fit(bags)
+    >>> model = MonotoneMIL(hidden=32, epochs=5, random_state=0).fit(bags)
     >>> model.concept_scores(bags).presence.shape
     (400, 16)
     """
@@ -374,7 +374,7 @@ class MonotoneMIL(base.DeepMIL):
         --------
         >>> import milfast as mf
         >>> bags = mf.sample_bags("threshold-poison", 400, recipe="strict", random_state=0)
-        >>> model = MonotoneMIL(hidden=32, epochs=10, random_state=0).fit(bags)
+        >>> model = MonotoneMIL(hidden=32, epochs=5, random_state=0).fit(bags)
         >>> rule = model.rule(bags)
         >>> said = rule.holds(model.concept_scores(bags))
         >>> bool((said == model.predict(bags)).mean() == rule.agreement)
