@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 RECORDED: list[dict[str, Any]] = json.loads((ROOT / "docs" / "results" / "svm-paper.json").read_text(encoding="utf-8"))
+DEEP: dict[str, list[dict[str, Any]]] = json.loads(
+    (ROOT / "docs" / "results" / "deep-paper.json").read_text(encoding="utf-8")
+)
 BENCHMARKS: list[dict[str, Any]] = json.loads(
     (ROOT / "docs" / "results" / "svm-benchmarks.json").read_text(encoding="utf-8")
 )
@@ -117,23 +120,34 @@ def test_a_study_is_shown_beside_the_paper(
 # ---------------------------------------------------------------- what the pages print
 
 
-def test_the_tables_of_the_reproduction_are_the_recorded_results() -> None:
+PAGE: dict[str, list[dict[str, Any]]] = {
+    spelling: [row for row in RECORDED if row["recipe"] == spelling] for spelling in ("notebook", "paper")
+} | DEEP
+
+
+@pytest.mark.parametrize("name", PAGE)
+def test_the_tables_of_the_reproduction_are_the_recorded_results(name: str) -> None:
     page = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
-    for spelling in ("notebook", "paper"):
-        table = page[page.index(f"<!-- table {spelling} -->") : page.index(f"<!-- end {spelling} -->")]
-        found = {}
-        for check, model, *cells in re.findall(
-            r"^\| `([\w-]+)` \| ([\w-]+) \|" + r" ([^|]+) \|" * 6 + "$", table, re.M
-        ):
-            found[check, model] = cells
-        expected = {}
-        for row in (row for row in RECORDED if row["recipe"] == spelling):
-            both = [f"{row[k]:.3f} ({row[f'printed_{k}']:.3f})" for k in ("train_accuracy", "train_auc")]
-            both += [f"{row['fresh_auc']:.3f}"]
-            both += [f"{row[k]:.3f} ({row[f'printed_{k}']:.3f})" for k in ("test_accuracy", "test_auc")]
-            expected[row["check"], row["model"]] = [*both, f"{row['verdict']} ({row['printed_verdict']})"]
-        assert found == expected
-        assert len(found) == 21
+    table = page[page.index(f"<!-- table {name} -->") : page.index(f"<!-- end {name} -->")]
+    found = {}
+    for check, model, *cells in re.findall(r"^\| `([\w-]+)` \| ([\w-]+) \|" + r" ([^|]+) \|" * 6 + "$", table, re.M):
+        found[check, model] = cells
+    expected = {}
+    for row in PAGE[name]:
+        both = [f"{row[k]:.3f} ({row[f'printed_{k}']:.3f})" for k in ("train_accuracy", "train_auc")]
+        both += [f"{row['fresh_auc']:.3f}"]
+        both += [f"{row[k]:.3f} ({row[f'printed_{k}']:.3f})" for k in ("test_accuracy", "test_auc")]
+        model = row["model"].partition(" (")[0]
+        expected[row["check"], model] = [*both, f"{row['verdict']} ({row['printed_verdict']})"]
+    assert found == expected
+    assert len(found) == (18 if name == "deep-faults" else 21)
+
+
+def test_the_deep_record_was_made_at_the_size_of_the_paper_and_has_its_figures() -> None:
+    assert {row["n_train"] for row in DEEP["deep-notebook"]} == {100_000}
+    for row in (row for rows in DEEP.values() for row in rows):
+        names = ("train_accuracy", "train_auc", "test_accuracy", "test_auc")
+        assert tuple(row[f"printed_{name}"] for name in names) == printed(row["model"], row["check"])
 
 
 def test_the_record_was_made_at_the_size_of_the_paper_and_has_its_figures() -> None:
