@@ -145,7 +145,12 @@ def test_the_tables_of_the_reproduction_are_the_recorded_results(name: str) -> N
 
 
 def test_the_deep_record_was_made_at_the_size_of_the_paper_and_has_its_figures() -> None:
-    assert {row["n_train"] for row in DEEP["deep-notebook"]} == {100_000}
+    sizes = {name: {row["n_train"] for row in rows} for name, rows in DEEP.items()}
+    assert sizes == {"deep-notebook": {100_000}, "deep-paper": {5_000}, "deep-faults": {10_000}}
+    page = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
+    assert "with 5,000 training bags" in page
+    assert "--recipe paper --train 5000" in page
+    assert "--recipe notebook --train 10000" in page
     for row in (row for rows in DEEP.values() for row in rows):
         names = ("train_accuracy", "train_auc", "test_accuracy", "test_auc")
         assert tuple(row[f"printed_{name}"] for name in names) == printed(row["model"], row["check"])
