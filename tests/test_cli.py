@@ -22,6 +22,7 @@ import milfast as mf
 import milfast.study
 from milfast import cli, models
 from milfast.checks import runner
+from milfast.cli.arguments import setting
 from milfast.report import terminal, verdicts
 
 if TYPE_CHECKING:
@@ -178,7 +179,7 @@ def test_set_gives_all_models_a_parameter_and_tells_so(rules: Path, capsys: pyte
     ],
 )
 def test_settings_are_plain_values(text: str, expected: tuple[str, Any]) -> None:
-    assert cli._setting(text) == expected
+    assert setting(text) == expected
 
 
 def test_a_setting_that_a_model_lacks_is_named(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,8 +1,4 @@
-"""Error consistency: do models that are trained again err on the same samples?
-
-An error set is the set of samples on which a model errs; ``error_sets`` is a matrix with one row a model, ``predictions
-!= labels``. All measures compare two rows at a time.
-"""
+"""Measures of agreement over all pairs of error sets, without the matrix."""
 
 from __future__ import annotations
 
@@ -10,19 +6,12 @@ import math
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from milfast._core import agreement_matrix, agreement_summary, intersections, jaccard_matrix, sample_counts
+from milfast._core import agreement_summary
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-__all__ = [
-    "AgreementSummary",
-    "agreement_matrix",
-    "intersections",
-    "jaccard_matrix",
-    "sample_counts",
-    "summary",
-]
+__all__ = ["AgreementSummary", "summary"]
 
 Measure: TypeAlias = Literal["jaccard", "dice", "kappa", "double-fault", "phi", "yule-q", "agreement"]
 

@@ -1,0 +1,19 @@
+"""Error consistency: do models that are trained again err on the same samples?
+
+An error set is the set of samples on which a model errs; ``error_sets`` is a matrix with one row a model, ``predictions
+!= labels``. All measures compare two rows at a time.
+"""
+
+from __future__ import annotations
+
+from milfast._core import agreement_matrix, intersections, jaccard_matrix, sample_counts
+from milfast.consistency.agreement import AgreementSummary, summary
+
+__all__ = [
+    "AgreementSummary",
+    "agreement_matrix",
+    "intersections",
+    "jaccard_matrix",
+    "sample_counts",
+    "summary",
+]
