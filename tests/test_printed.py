@@ -22,6 +22,7 @@ RECORDED: list[dict[str, Any]] = json.loads((ROOT / "docs" / "results" / "svm-pa
 DEEP: dict[str, list[dict[str, Any]]] = json.loads(
     (ROOT / "docs" / "results" / "deep-paper.json").read_text(encoding="utf-8")
 )
+SINGLE_FAULTS = DEEP.pop("deep-single-faults")
 BENCHMARKS: list[dict[str, Any]] = json.loads(
     (ROOT / "docs" / "results" / "svm-benchmarks.json").read_text(encoding="utf-8")
 )
@@ -142,6 +143,21 @@ def test_the_tables_of_the_reproduction_are_the_recorded_results(name: str) -> N
         expected[row["check"], model] = [*both, f"{row['verdict']} ({row['printed_verdict']})"]
     assert found == expected
     assert len(found) == (18 if name == "deep-faults" else 21)
+
+
+def test_the_table_of_single_faults_is_the_recorded_one() -> None:
+    page = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
+    table = page[page.index("<!-- table deep-single-faults -->") : page.index("<!-- end deep-single-faults -->")]
+    pattern = r"^\| `([\w-]+)` \| ([\w-]+) \| `([\w-]+)` \|" + r" ([^|]+) \|" * 3 + "$"
+    found = [tuple(row) for row in re.findall(pattern, table, re.M)]
+    expected = []
+    for row in SINGLE_FAULTS:
+        model, _, fault = row["model"].rstrip(")").partition(" (faults=")
+        figures = [f"{row[k]:.3f} ({row[f'printed_{k}']:.3f})" for k in ("train_accuracy", "test_accuracy", "test_auc")]
+        expected.append((row["check"], model, fault, *figures))
+    assert found == expected
+    assert len({row[1:3] for row in found}) == 6
+    assert {row["n_train"] for row in SINGLE_FAULTS} == {10_000}
 
 
 def test_the_deep_record_was_made_at_the_size_of_the_paper_and_has_its_figures() -> None:
