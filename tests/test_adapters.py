@@ -27,7 +27,7 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 from torch.nn.utils import prune  # noqa: E402
 
-from milfast.models.deep import calling, making  # noqa: E402
+from milfast.models.deep import making, ways  # noqa: E402
 from milfast.models.deep.instance_mi_net import InstanceMaxNetwork  # noqa: E402
 from milfast.models.deep.wrap import ModuleMIL  # noqa: E402
 from milfast.training.ragged import segment_max  # noqa: E402
@@ -192,15 +192,15 @@ def test_a_module_is_checked_as_it_is(kind: type) -> None:
 
 def test_padded_batches_hold_the_bags_and_nothing_else() -> None:
     instances, offsets = torch.arange(1.0, 13).reshape(6, 2), torch.tensor([0, 1, 4, 6])
-    [(bags, (x,), kwargs)] = calling.Way("padded", "mask").calls(instances, offsets)
+    [(bags, (x,), kwargs)] = ways.Way("padded", "mask").calls(instances, offsets)
     assert bags == [0, 1, 2]
     assert x.shape == (3, 3, 2)
     assert torch.equal(x[kwargs["mask"]], instances)
     assert kwargs["mask"].tolist() == [[True, False, False], [True, True, True], [True, True, False]]
     assert not x[~kwargs["mask"]].any()
-    [_, (_, (short,), _)] = calling.Way("padded", "mask").calls(instances, offsets, limit=2)
+    [_, (_, (short,), _)] = ways.Way("padded", "mask").calls(instances, offsets, limit=2)
     assert short.shape == (1, 2, 2)
-    groups = list(calling.Way("padded").calls(instances, torch.tensor([0, 2, 4, 6]), limit=2))
+    groups = list(ways.Way("padded").calls(instances, torch.tensor([0, 2, 4, 6]), limit=2))
     assert [bags for bags, _, _ in groups] == [[0, 1], [2]]
     assert torch.equal(groups[0][1][0], instances[:4].reshape(2, 2, 2))
 

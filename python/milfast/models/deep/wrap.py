@@ -13,7 +13,8 @@ from torch import nn
 
 from milfast.models.deep import base, making
 from milfast.models.deep.base import DeepMIL
-from milfast.models.deep.calling import BagModule, adapted
+from milfast.models.deep.calling import BagModule
+from milfast.models.deep.detection import adapted
 from milfast.models.signatures import MODULE_STYLES, title_of
 from milfast.training import loop
 
