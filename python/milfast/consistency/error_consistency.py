@@ -442,7 +442,7 @@ class ErrorConsistency:
         >>> from milfast.consistency import error_consistency
         >>> found = error_consistency([[1, 1, 0, 0], [1, 0, 0, 0], [1, 0, 0, 0]])
         >>> round(found.standard_error("runs"), 3), round(found.standard_error("samples", of="micro"), 3)
-        (0.333, 0.24)
+        (0.333, 0.392)
         """
         _, error, _ = self._error(over, method, of, n_replicates, groups, random_state)
         return error
