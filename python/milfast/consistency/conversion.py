@@ -48,7 +48,7 @@ def kappa_from_jaccard(jaccard: ArrayLike, p: ArrayLike, q: ArrayLike | None = N
     index, first, second = _rates(jaccard, "jaccard", p, q, 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
         chance = 2 * first * second / (first + second)
-        kappa = (2 * index / (1 + index) - chance) / (1 - chance)
+        kappa = np.where(chance < 1, (2 * index / (1 + index) - chance) / (1 - chance), np.nan)
     return _plain(kappa)
 
 

@@ -792,7 +792,8 @@ def _with_more(
     total, step = n + more, filled - mean
     squares = (0.0 if n == 1 else sd * sd * (n - 1)) + step * step * n * more / total
     low, high = min(low, filled), max(high, filled)
-    return (filled if low == high else mean + step * more / total), math.sqrt(squares / (total - 1)), low, high
+    both = filled if low == high else (mean * n + filled * more) / total
+    return both, math.sqrt(squares / (total - 1)), low, high
 
 
 # -------------------------------------------------------------------- small things
