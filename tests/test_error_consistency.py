@@ -794,7 +794,7 @@ def test_the_result_can_be_read_and_kept() -> None:
     assert repr(found) == (
         "ErrorConsistency(jaccard: mean 0.1, SD 0.2236, 5 pairs of 4 sets, n_samples=4, n_undefined=1)"
     )
-    assert "1 pairs have no value of their own, 0 / 0 (empty='nan')" in found.summary()
+    assert "1 pair has no value, 0 / 0 (empty='nan')" in found.summary()
     assert "<td>0.1</td>" in found._repr_html_()
     figures = found.to_dict()
     assert json.loads(json.dumps(figures, allow_nan=False)) == figures

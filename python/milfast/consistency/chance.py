@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from milfast.consistency.measures import metric_of, parts, undefined, value
+from milfast._core import chance_levels
+from milfast.consistency.measures import KERNEL_NAMES, metric_of, undefined, value
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["chance_level"]
-
-#: Terms so much smaller than the largest are not added: a float64 has 16 digits.
-_NEGLIGIBLE = 1e-21
-#: Pairs whose sums are made side by side: they stay in the cache.
-_CHUNK = 1 << 13
 
 
 def chance_level(n_samples: int, a: ArrayLike, b: ArrayLike, metric: str = "jaccard") -> NDArray[np.float64]:
@@ -92,38 +88,8 @@ def over_pairs(metric: str, n: int, sizes: NDArray[np.int64], empty: float) -> t
 def _expected(metric: str, n: int, a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.float64]:
     """Mean of a metric for each pair of sizes."""
     if metric in ("jaccard", "q"):
-        found = np.full(len(a), np.nan)
-        [defined] = np.nonzero(~undefined(metric, n, a, b))
-        for first in range(0, len(defined), _CHUNK):
-            chunk = defined[first : first + _CHUNK]
-            found[chunk] = _hypergeometric_mean(metric, n, a[chunk].astype(np.float64), b[chunk].astype(np.float64))
-        return found
+        return chance_levels(n, a, b, KERNEL_NAMES[metric])
     # all others are linear in what is shared, of which a * b / n is the mean
     both = a * (b / n) if n else np.zeros(len(a))
     found = value(metric, n, a, b, both)
     return np.where(np.isnan(found), np.nan, 0.0) if metric in ("kappa", "phi") else found
-
-
-def _hypergeometric_mean(metric: str, n: float, a: Any, b: Any) -> NDArray[np.float64]:
-    lowest, highest = np.maximum(0.0, a + b - n), np.minimum(a, b)
-    mode = np.clip(np.floor((a + 1) * (b + 1) / (n + 2)), lowest, highest)
-    total = np.ones(len(a))
-    above, below = parts(metric, n, a, b, mode)
-    mean = above / below
-    for step in (1.0, -1.0):
-        at, weight, x, y = mode.copy(), np.ones(len(a)), a, b
-        alive = np.arange(len(a))
-        while len(alive):
-            if step > 0:
-                ratio = (x - at) * (y - at) / ((at + 1) * (n - x - y + at + 1))
-            else:
-                ratio = at * (n - x - y + at) / ((x - at + 1) * (y - at + 1))
-            weight = weight * ratio
-            going = weight > _NEGLIGIBLE  # at the ends of what is possible the ratio is 0
-            if not going.all():
-                alive, at, weight, x, y = (v[going] for v in (alive, at, weight, x, y))
-            at = at + step
-            above, below = parts(metric, n, x, y, at)
-            total[alive] += weight
-            mean[alive] += weight * (above / below)
-    return mean / total

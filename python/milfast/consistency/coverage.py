@@ -31,7 +31,7 @@ SAMPLES = (195, 768)
 SETS = (20, 100)
 #: Simulations of a job, all with the samples of the first where runs are what varies; and jobs of a cell.
 SIMULATIONS = 50
-BATCHES = 40
+BATCHES = 20
 REPLICATES = 1000
 #: Runs whose mean is taken for the truth.
 MANY_RUNS = 20_000

@@ -617,7 +617,8 @@ class ErrorConsistency:
             f"Mean accuracy {_mean(self.accuracies):.3f} (SD over runs {_sd(self.accuracies):.3f})."
         )
         if self.n_undefined:
-            text += f"\n{self.n_undefined} pairs have no value of their own, 0 / 0 (empty={self.empty!r})."
+            have = "pair has" if self.n_undefined == 1 else "pairs have"
+            text += f"\n{self.n_undefined} {have} no value, 0 / 0 (empty={self.empty!r})."
         return text
 
     def to_dict(self) -> dict[str, Any]:
