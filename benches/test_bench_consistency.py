@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import hypergeom
+from scipy.special import gammaln
 
 import milfast as mf
 from milfast.consistency import agreement_matrix, chance_level, error_consistency, summary
@@ -67,20 +67,26 @@ def test_chance_levels(race: Any) -> None:
     i, j = np.triu_indices(len(sizes))
     a, b = sizes[i], sizes[j]
 
+    logs = gammaln(np.arange(1, n + 2))  # of factorials
+    both, first, second = np.arange(sizes.max() + 1), a[:, None], b[:, None]
+
+    def choose(n: Any, k: Any) -> Any:
+        return logs[n] - logs[k] - logs[np.maximum(n - k, 0)]
+
     def peer() -> np.ndarray:
-        both = np.arange(sizes.max() + 1)
-        probability = hypergeom.pmf(both, n, a[:, None], b[:, None])
-        return (probability * (both / (a[:, None] + b[:, None] - both))).sum(axis=1)
+        """All terms at once, by logarithms; scipy.stats.hypergeom takes some twenty times as long."""
+        possible = (both <= first) & (both <= second)
+        log = choose(first, both) + choose(n - first, np.maximum(second - both, 0)) - choose(n, second)
+        return (np.where(possible, np.exp(log), 0) * (both / np.maximum(first + second - both, 1))).sum(axis=1)
 
     np.testing.assert_allclose(chance_level(n, a, b), peer(), rtol=1e-10)
-    race("chance_levels_1275", lambda: chance_level(n, a, b), "scipy hypergeom", peer, enough=0.02)
+    race("chance_levels_1275", lambda: chance_level(n, a, b), "numpy, logarithms", peer, enough=0.02)
 
 
 def test_bootstrap_of_the_mean(race: Any) -> None:
     sets = error_sets(500, 768)
     found = error_consistency(sets)
     x = sets.astype(np.float32)
-    above = np.triu_indices(500, 1)
 
     def peer() -> np.ndarray:
         means = []
@@ -88,7 +94,7 @@ def test_bootstrap_of_the_mean(race: Any) -> None:
             weighted = x * drawn.astype(np.float32)
             both = weighted @ x.T
             sizes = both.diagonal()
-            means.append((both / (sizes[:, None] + sizes - both))[above].mean())
+            means.append((np.sum(both / (sizes[:, None] + sizes - both)) - 500) / (500 * 499))
         return np.array(means)
 
     def ours() -> np.ndarray:

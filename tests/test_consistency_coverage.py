@@ -79,7 +79,7 @@ def test_an_interval_from_pairs_as_if_they_were_independent_holds_the_truth_seld
 @pytest.mark.parametrize("cell", coverage.cells(), ids=repr)
 def test_intervals_hold_the_truth_as_often_as_promised(cell: coverage.Cell) -> None:
     # another seed than that of the record
-    counts = coverage.total({"batches": [coverage.simulate(spec) for spec in cell.specs(1, 0.5)]})
+    counts = coverage.total({"batches": [coverage.simulate(spec) for spec in cell.specs(1, 1.0)]})
     assert counts["simulations"] == 500
     for name in coverage.METHODS:
         assert within(counts[name], counts["simulations"]), (name, counts[name])

@@ -31,7 +31,7 @@ SAMPLES = (195, 768)
 SETS = (20, 100)
 #: Simulations of a job, all with the samples of the first where runs are what varies; and jobs of a cell.
 SIMULATIONS = 50
-BATCHES = 20
+BATCHES = 10
 REPLICATES = 1000
 #: Runs whose mean is taken for the truth.
 MANY_RUNS = 20_000
@@ -125,12 +125,13 @@ def simulate(spec: dict[str, Any]) -> dict[str, int]:
     branch = zlib.crc32(json.dumps(given, sort_keys=True).encode())
     generator = np.random.Generator(np.random.PCG64(seed_sequence(spec["seed"], branch, spec["batch"])))
     n, m = spec["n_samples"], spec["n_sets"]
-    over_samples = truth(*spec["difficulty"])
-    same = generator.beta(*spec["difficulty"], n)
+    alpha, beta = spec["difficulty"]
+    over_samples = truth(alpha, beta)
+    same = generator.beta(alpha, beta, n)
     over_runs = error_consistency(_runs(same, MANY_RUNS, generator), n_samples=n).mean
     counts = Counter({"simulations": 0, **dict.fromkeys(METHODS, 0)})
     for _ in range(spec["simulations"]):
-        fresh = error_consistency(_runs(generator.beta(*spec["difficulty"], n), m, generator), n_samples=n, level=LEVEL)
+        fresh = error_consistency(_runs(generator.beta(alpha, beta, n), m, generator), n_samples=n, level=LEVEL)
         again = error_consistency(_runs(same, m, generator), n_samples=n, level=LEVEL)
         counts["simulations"] += 1
         for name, how in METHODS.items():
