@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import gammaln
 
 import milfast as mf
-from milfast.consistency import agreement_matrix, summary
+from milfast.consistency import agreement_matrix, chance_level, error_consistency, summary
+from milfast.consistency.sampling_error import draws
 
 PEER = "numpy float32 matmul"
 
@@ -57,3 +59,46 @@ def test_jaccard_beside_numkong(race: Any, n_sets: int, n: int, enough: float) -
     # numkong gives distances, and only those above the diagonal
     np.testing.assert_allclose(ours(), 1 - np.asarray(peer())[np.triu_indices(n_sets, 1)], atol=1e-6)
     race(f"jaccard_{n_sets}x{n}_numkong", ours, "numkong, bits", peer, enough=enough)
+
+
+def test_chance_levels(race: Any) -> None:
+    """Of all pairs of 50 sizes, which 2,500 error sets of 768 samples may well have."""
+    n, sizes = 768, np.arange(60, 110)
+    i, j = np.triu_indices(len(sizes))
+    a, b = sizes[i], sizes[j]
+
+    logs = gammaln(np.arange(1, n + 2))  # of factorials
+    both, first, second = np.arange(sizes.max() + 1), a[:, None], b[:, None]
+
+    def choose(n: Any, k: Any) -> Any:
+        return logs[n] - logs[k] - logs[np.maximum(n - k, 0)]
+
+    def peer() -> np.ndarray:
+        """All terms at once, by logarithms; scipy.stats.hypergeom takes some twenty times as long."""
+        possible = (both <= first) & (both <= second)
+        log = choose(first, both) + choose(n - first, np.maximum(second - both, 0)) - choose(n, second)
+        return (np.where(possible, np.exp(log), 0) * (both / np.maximum(first + second - both, 1))).sum(axis=1)
+
+    np.testing.assert_allclose(chance_level(n, a, b), peer(), rtol=1e-10)
+    race("chance_levels_1275", lambda: chance_level(n, a, b), "numpy, logarithms", peer, enough=0.02)
+
+
+def test_bootstrap_of_the_mean(race: Any) -> None:
+    sets = error_sets(500, 768)
+    found = error_consistency(sets)
+    x = sets.astype(np.float32)
+
+    def peer() -> np.ndarray:
+        means = []
+        for drawn in draws(768, 10, 0):
+            weighted = x * drawn.astype(np.float32)
+            both = weighted @ x.T
+            sizes = both.diagonal()
+            means.append((np.sum(both / (sizes[:, None] + sizes - both)) - 500) / (500 * 499))
+        return np.array(means)
+
+    def ours() -> np.ndarray:
+        return found.replicates(n_replicates=10, random_state=0)
+
+    np.testing.assert_allclose(ours(), peer(), rtol=1e-5)
+    race("jaccard_bootstrap_500x768", ours, PEER, peer)

@@ -66,6 +66,7 @@ CALLS = {
         "call = lambda: _core.agreement_summary(x, sample_weight=w)"
     ),
     "sets_as_integers": "x = np.ones((2, 10**7), np.int32); call = lambda: _core.agreement_summary(x)",
+    "chance_levels": "x = np.full(2 * 10**7, 5); call = lambda: _core.chance_levels(9, x, x)",
     "sample_counts": "x = np.ones((1, 2 * 10**7), bool); call = lambda: _core.sample_counts(x)",
     "diagonal": "x = np.zeros((1, 10**7)); call = lambda: _core.bag_kernel_diagonal(x, np.array([0, 1]), gamma=1)",
     "auc": "scores = np.random.rand(30_000_000); labels = scores > 0.5; call = lambda: mf.auc(scores, labels)",

@@ -30,7 +30,8 @@ DIGESTS = """
     import milfast as mf
     from milfast._core import KernelRows, auc_jackknife, bootstrap_auc, delong, delong_covariance, bag_kernel_diagonal
     from milfast._core import kernel_sums
-    from milfast.consistency import agreement_matrix, intersections, sample_counts, summary
+    from milfast.consistency import agreement_matrix, chance_level, error_consistency, intersections, sample_counts
+    from milfast.consistency import summary
 
     def kernels():
         rng = np.random.default_rng(0)
@@ -89,6 +90,10 @@ DIGESTS = """
             pairs = dict(starts=np.arange(0, 701, 2), members=rng.permutation(700), weights=x[:, 2])
             shared = dict(groups=np.where(signs < 0, np.arange(700) // 9, -1)[:350], limits=np.full(39, 0.5))
             yield f"groups-{kernel}", np.hstack(rows.solve(*(b[:350] for b in bounds), -signs[:350], **pairs, **shared))
+        for measure in ("jaccard", "q"):
+            yield f"chance-{measure}", chance_level(3001, errors.sum(axis=1), errors.sum(axis=1)[:, None], measure)
+        found = error_consistency(errors[:99])
+        yield "consistency", [found.mean, found.chance, found.micro, *found.replicates(n_replicates=3, random_state=0)]
         yield "both", intersections(errors)
         yield "both-weighted", intersections(errors, sample_weight=weights, condensed=True)
         yield "weighted-mean", summary(errors, sample_weight=weights).mean

@@ -17,6 +17,7 @@ __all__ = [
     "bag_kernel_diagonal",
     "binary_labels",
     "bootstrap_auc",
+    "chance_levels",
     "delong",
     "delong_covariance",
     "get_num_threads",
@@ -136,6 +137,7 @@ def bootstrap_auc(
     random_state: int,
     pos_label: object = None,
 ) -> NDArray[np.float64]: ...
+def chance_levels(n_samples: int, a: ArrayLike, b: ArrayLike, measure: str = "jaccard") -> NDArray[np.float64]: ...
 def delong(scores: ArrayLike, labels: ArrayLike, *, pos_label: object = None) -> tuple[float, float, int, int]: ...
 def delong_covariance(
     scores: ArrayLike, labels: ArrayLike, *, pos_label: object = None

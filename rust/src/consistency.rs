@@ -229,6 +229,44 @@ impl Measure {
     ];
 }
 
+// Measures from the number of samples, the sizes of both sets and that of their intersection.
+
+#[inline(always)]
+pub(crate) fn jaccard(_: f64, a: f64, b: f64, both: f64) -> f64 {
+    both / (a + b - both)
+}
+
+#[inline(always)]
+pub(crate) fn dice(_: f64, a: f64, b: f64, both: f64) -> f64 {
+    2.0 * both / (a + b)
+}
+
+#[inline(always)]
+pub(crate) fn kappa(n: f64, a: f64, b: f64, both: f64) -> f64 {
+    2.0 * (n * both - a * b) / (a * (n - b) + b * (n - a))
+}
+
+#[inline(always)]
+pub(crate) fn double_fault(n: f64, _: f64, _: f64, both: f64) -> f64 {
+    both / n
+}
+
+#[inline(always)]
+pub(crate) fn phi(n: f64, a: f64, b: f64, both: f64) -> f64 {
+    (n * both - a * b) / ((a * (n - a)) * (b * (n - b))).sqrt()
+}
+
+#[inline(always)]
+pub(crate) fn yule_q(n: f64, a: f64, b: f64, both: f64) -> f64 {
+    let (same, different) = ((n - (a + b - both)) * both, (a - both) * (b - both));
+    (same - different) / (same + different)
+}
+
+#[inline(always)]
+pub(crate) fn agreement(n: f64, a: f64, b: f64, both: f64) -> f64 {
+    (n - (a + b - 2.0 * both)) / n
+}
+
 /// Which pairs go where in the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
@@ -354,18 +392,13 @@ impl<T: Real> Kernel for Values<'_, T> {
     fn run(self) -> usize {
         let Self(measure, target) = self;
         match measure {
-            Measure::Jaccard => target.fill_real(|_, a, b, both| both / (a + b - both)),
-            Measure::Dice => target.fill_real(|_, a, b, both| 2.0 * both / (a + b)),
-            Measure::Kappa => target.fill_real(|n, a, b, both| 2.0 * (n * both - a * b) / (a * (n - b) + b * (n - a))),
-            Measure::DoubleFault => target.fill_real(|n, _, _, both| both / n),
-            Measure::Phi => {
-                target.fill_real(|n, a, b, both| (n * both - a * b) / ((a * (n - a)) * (b * (n - b))).sqrt())
-            }
-            Measure::YuleQ => target.fill_real(|n, a, b, both| {
-                let (same, different) = ((n - (a + b - both)) * both, (a - both) * (b - both));
-                (same - different) / (same + different)
-            }),
-            Measure::Agreement => target.fill_real(|n, a, b, both| (n - (a + b - 2.0 * both)) / n),
+            Measure::Jaccard => target.fill_real(jaccard),
+            Measure::Dice => target.fill_real(dice),
+            Measure::Kappa => target.fill_real(kappa),
+            Measure::DoubleFault => target.fill_real(double_fault),
+            Measure::Phi => target.fill_real(phi),
+            Measure::YuleQ => target.fill_real(yule_q),
+            Measure::Agreement => target.fill_real(agreement),
         }
     }
 }

@@ -9,6 +9,7 @@ pub mod auc;
 pub mod bag_gram;
 pub mod bags;
 pub mod bootstrap;
+pub mod chance;
 pub mod consistency;
 pub mod delong;
 pub mod error;

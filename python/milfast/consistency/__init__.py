@@ -8,12 +8,20 @@ from __future__ import annotations
 
 from milfast._core import agreement_matrix, intersections, jaccard_matrix, sample_counts
 from milfast.consistency.agreement import AgreementSummary, summary
+from milfast.consistency.chance import chance_level
+from milfast.consistency.conversion import jaccard_from_kappa, kappa_from_jaccard
+from milfast.consistency.error_consistency import ErrorConsistency, error_consistency
 
 __all__ = [
     "AgreementSummary",
+    "ErrorConsistency",
     "agreement_matrix",
+    "chance_level",
+    "error_consistency",
     "intersections",
+    "jaccard_from_kappa",
     "jaccard_matrix",
+    "kappa_from_jaccard",
     "sample_counts",
     "summary",
 ]

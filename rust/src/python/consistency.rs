@@ -12,7 +12,7 @@ use crate::consistency::{Layout, Measure};
 use crate::error::{Error, Result};
 use crate::error_sets::{Columns, ErrorSets};
 use crate::parallel::Interrupt;
-use crate::{memory, simd::Real};
+use crate::{chance, memory, simd::Real};
 
 /// From this many samples of all sets, or pairs times words, on Ctrl-C is looked for.
 const LONG: usize = VERY_LONG << 3;
@@ -384,6 +384,68 @@ pub(super) fn agreement_summary(
     let columns = columns(py, error_sets, n_samples, sample_weight)?;
     let found = interruptible(py, columns.work() > LONG, |stop| columns.summary(measure, stop))?;
     Ok((found.mean, found.sd, found.min, found.max, found.defined, found.undefined))
+}
+
+/// Mean of a measure over all ways to place two error sets of given sizes among the samples.
+/// `milfast.consistency.chance_level` is the way to call it.
+///
+/// Parameters
+/// ----------
+/// n_samples : int
+/// a, b : array_like of int, shape (n_pairs,)
+///     Sizes of the first and of the second set of each pair.
+/// measure : str
+///     As in `agreement_matrix`.
+///
+/// Returns
+/// -------
+/// ndarray of float64, shape (n_pairs,)
+///     NaN where the measure is 0 / 0.
+///
+/// Raises
+/// ------
+/// ValueError
+///     When lengths differ, a size is above `n_samples`, a number is negative, or `measure` is unknown.
+/// TypeError
+///     When an argument cannot be read as integers.
+///
+/// Examples
+/// --------
+/// >>> from milfast._core import chance_levels
+/// >>> chance_levels(195, [24, 0], [24, 0]).round(4)
+/// array([0.0668,    nan])
+#[pyfunction]
+#[pyo3(signature = (n_samples, a, b, measure="jaccard"))]
+pub(super) fn chance_levels<'py>(
+    py: Python<'py>,
+    n_samples: i64,
+    a: &Bound<'py, PyAny>,
+    b: &Bound<'py, PyAny>,
+    measure: &str,
+) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    let measure = self::measure(measure)?;
+    let n = u64::try_from(n_samples)
+        .map_err(|_| PyValueError::new_err(format!("n_samples must not be negative; got {n_samples}")))?;
+    let sizes = [("a", counts(a, "a")?), ("b", counts(b, "b")?)];
+    let [(_, a), (_, b)] = &sizes;
+    if a.slice().len() != b.slice().len() {
+        let lengths = (a.slice().len(), b.slice().len());
+        return Err(PyValueError::new_err(format!("a and b must have the same length; got {lengths:?}")));
+    }
+    for (name, sizes) in &sizes {
+        if let Some(i) = sizes.slice().iter().position(|&size| size > n) {
+            let size = sizes.slice()[i];
+            return Err(PyValueError::new_err(format!("{name}[{i}] is {size}, more than n_samples={n}")));
+        }
+    }
+    let (a, b) = (a.slice(), b.slice());
+    let out = new_vector::<f64>(py, a.len())?;
+    let mut view = out.readwrite();
+    let target = view.as_slice_mut()?;
+    let long = a.len() as f64 * (n as f64).sqrt() > LONG as f64;
+    interruptible(py, long, |stop| chance::levels(measure, n, a, b, target, stop))?;
+    drop(view);
+    Ok(out)
 }
 
 /// How many error sets hold each sample: on how many runs a model errs on it.

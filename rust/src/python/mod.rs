@@ -19,7 +19,9 @@ mod _core {
     #[pymodule_export]
     use super::accumulator::Accumulator;
     #[pymodule_export]
-    use super::consistency::{agreement_matrix, agreement_summary, intersections, jaccard_matrix, sample_counts};
+    use super::consistency::{
+        agreement_matrix, agreement_summary, chance_levels, intersections, jaccard_matrix, sample_counts,
+    };
     #[pymodule_export]
     use super::gram::{bag_kernel, bag_kernel_diagonal, rbf_gram};
     #[pymodule_export]
