@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from milfast.uncertainty.areas import multiclass_auc_interval
 from milfast.uncertainty.intervals import (
     Interval,
     auc_interval,
@@ -10,6 +11,7 @@ from milfast.uncertainty.intervals import (
     proportion_interval,
 )
 from milfast.uncertainty.published import Audit, auc_limits, audit
+from milfast.uncertainty.resampling import bootstrap_interval
 
 __all__ = [
     "Audit",
@@ -17,7 +19,9 @@ __all__ = [
     "auc_interval",
     "auc_limits",
     "audit",
+    "bootstrap_interval",
     "interval_of_auc",
     "mean_interval",
+    "multiclass_auc_interval",
     "proportion_interval",
 ]
