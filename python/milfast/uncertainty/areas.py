@@ -27,7 +27,6 @@ from milfast.uncertainty.resampling import (
     codes,
     interval_of_replicates,
     require_draws,
-    require_no_nan,
     sample_of,
 )
 
@@ -127,7 +126,7 @@ def area_interval(
 
     else:
         resampler = Resampler(n, apart, cluster)
-        replicates = resampler.replicates(ranking.areas, draws, seed)
+        replicates = resampler.replicates(ranking.by(resampler.unit).areas, draws, seed)
 
         def accelerated() -> float:
             return resampler.acceleration(influence)
@@ -266,7 +265,7 @@ def multiclass_auc_interval(
     resampler = Resampler(len(member), apart, cluster)
     return interval_of_replicates(
         estimate,
-        resampler.replicates(_mean_area(parts), draws, seed_value(root, 0)),
+        resampler.replicates(_mean_area([(w, r.by(resampler.unit)) for w, r in parts]), draws, seed_value(root, 0)),
         level=level,
         method=method,
         accelerated=lambda: resampler.acceleration(influence),
@@ -333,6 +332,20 @@ class Ranking:
         starts = np.concatenate([[0], np.flatnonzero(ordered[1:] != ordered[:-1]) + 1])
         return cls(items, positive[items], starts, len(scores), max_fpr)
 
+    def by(self, unit: NDArray[np.intp]) -> Self:
+        """The same for weights of units.
+
+        Parameters
+        ----------
+        unit : ndarray of int, shape (n,)
+            The unit of each item.
+
+        Returns
+        -------
+        Ranking
+        """
+        return replace(self, items=unit[self.items])
+
     def areas(self, weights: NDArray[np.int64]) -> NDArray[np.float64]:
         """Area for each row of weights; NaN where a class has none.
 
@@ -347,9 +360,16 @@ class Ranking:
         drawn = weights[:, self.items]
         pos = drawn * self.positive
         neg = drawn - pos
-        if len(self.starts) < len(self.items):
-            pos, neg = (np.add.reduceat(counts, self.starts, axis=1) for counts in (pos, neg))
         n_pos, n_neg = pos.sum(axis=1), neg.sum(axis=1)
+        starts = self.starts
+        if self.max_fpr is not None:
+            # Only the highest scores matter: down to where every row has had its share of the negatives.
+            left = np.cumsum(neg[:, ::-1], axis=1) >= math.ceil(self.max_fpr * n_neg.max())
+            first = len(self.items) - 1 - int(np.argmax(left, axis=1).max()) if left[:, -1].all() else 0
+            cell = int(np.searchsorted(starts, first, side="right")) - 1
+            pos, neg, starts = pos[:, starts[cell] :], neg[:, starts[cell] :], starts[cell:] - starts[cell]
+        if len(starts) < pos.shape[1]:
+            pos, neg = (np.add.reduceat(counts, starts, axis=1) for counts in (pos, neg))
         with np.errstate(invalid="ignore"):
             if self.max_fpr is None:
                 below = np.cumsum(neg, axis=1)
@@ -507,7 +527,7 @@ class Resampler:
         Parameters
         ----------
         areas : callable
-            Gives a value for each row of weights, shape (rows, n).
+            Gives a value for each row of counts, shape (rows, n_units), that say how often each unit was drawn.
         n_boot : int
         seed : int
 
@@ -515,17 +535,18 @@ class Resampler:
         -------
         ndarray of float64, shape (n_boot,)
         """
-        rng = np.random.Generator(np.random.Philox(key=seed))
+        # A stream for each stratum: what a row holds does not depend on how many are drawn at once.
+        streams = [np.random.Generator(np.random.Philox(key=[seed, k])) for k in range(len(self.strata))]
         values = np.empty(n_boot)
         step = max(1, AT_ONCE // len(self.unit))
         for start in range(0, n_boot, step):
-            stop = min(start + step, n_boot)
-            times = np.empty((stop - start, self.n_units), dtype=np.int64)
-            for row in times:
-                for first, last in self.strata:
-                    drawn = rng.integers(0, last - first, last - first, dtype=np.uint32)
-                    row[first:last] = np.bincount(drawn, minlength=last - first)
-            values[start:stop] = areas(times[:, self.unit])
+            rows = min(step, n_boot - start)
+            times = np.empty((rows, self.n_units), dtype=np.int64)
+            for rng, (first, last) in zip(streams, self.strata, strict=True):
+                size = last - first
+                drawn = rng.integers(0, size, (rows, size), dtype=np.uint32) + size * np.arange(rows)[:, None]
+                times[:, first:last] = np.bincount(drawn.ravel(), minlength=rows * size).reshape(rows, size)
+            values[start : start + rows] = areas(times)
         return values
 
     def acceleration(self, influence: NDArray[np.float64]) -> float:
