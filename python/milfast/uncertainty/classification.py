@@ -1,4 +1,4 @@
-"""Intervals for accuracy, sensitivity, specificity, precision, balanced accuracy and F1, of plain and of clustered items."""
+"""Intervals for accuracy, sensitivity, specificity, precision, balanced accuracy and F1, clustered items or not."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import numpy as np
 
 from milfast._core import binary_labels
 from milfast.seeding import root_seed, seed_value
-from milfast.uncertainty.areas import Resampler, _among, bounds_of_share
+from milfast.uncertainty.areas import Resampler, _among
+from milfast.uncertainty.confusion import Balanced, Counts, MeanF1, ShareRight, interval_of_counts
 from milfast.uncertainty.intervals import _PROPORTION_RULES, Interval, _choose, _require_level, _wilson, _z
 from milfast.uncertainty.resampling import (
     METHODS,
@@ -23,15 +24,11 @@ from milfast.uncertainty.resampling import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
 
     from numpy.typing import ArrayLike, NDArray
 
     from milfast.bags import Bags
     from milfast.seeding import RandomState
-
-#: Entries of tables that are looked at at once.
-AT_ONCE = 1 << 18
 
 
 def accuracy_interval(
@@ -55,9 +52,9 @@ def accuracy_interval(
     method : str
         A rule of `proportion_interval`, or ``"bca"``, ``"percentile"`` or ``"basic"`` as in `bootstrap_interval`.
     clusters : array_like, shape (n,), or Bags, optional
-        What each item belongs to, such as its patient, when items of one are alike. A rule of `proportion_interval` then
-        takes the effective number of items, by the variance between clusters and Student's quantile (Korn and Graubard
-        1998, Surv. Methodol. 24), never more than there are; where all items are right, or none, the number of
+        What each item belongs to, such as its patient, when items of one are alike. A rule of `proportion_interval`
+        then takes the effective number of items, by the variance between clusters and Student's quantile (Korn and
+        Graubard 1998, Surv. Methodol. 24), never more than there are; where all items are right, or none, the number of
         clusters. A bootstrap draws whole clusters.
     n_boot : int
         Resamples of a bootstrap.
@@ -261,13 +258,14 @@ def balanced_accuracy_interval(
           different classes are independent (Zou, Huang and Zhang 2009, Comput. Stat. Data Anal. 53; the interval of
           Newcombe 1998 for the difference of two proportions is of this kind).
         - ``"delta"``: mean +- z sqrt(sum r_k (1 - r_k) / n_k) / K, cut to [0, 1].
-        - ``"logit"``: that variance on the logit scale. Like the former it is too sure where a small class is all right.
+        - ``"logit"``: that variance on the logit scale. Like the former it is too sure where a small class is all
+          right.
         - ``"bca"``, ``"percentile"``, ``"basic"``: a bootstrap that keeps the size of each class.
     clusters : array_like, shape (n,), or Bags, optional
         What each item belongs to. ``"mover"`` then takes Wilson bounds for the effective number of items, as
-        `accuracy_interval` does, and the correlations of the recalls between clusters: the squares get company from
-        twice the products of two. For ``"logit"`` and ``"delta"`` the variance is that of what whole clusters add to the
-        mean, with Student's quantile. A bootstrap draws whole clusters.
+        `accuracy_interval` does, and the correlations of the recalls between clusters: to the squares are added the
+        products of each two, times their correlation. For ``"logit"`` and ``"delta"`` the variance is that of what
+        whole clusters add to the mean, with Student's quantile. A bootstrap draws whole clusters.
     n_boot : int
         Resamples of a bootstrap.
     random_state : int, Generator, SeedSequence or None
@@ -276,8 +274,8 @@ def balanced_accuracy_interval(
     Returns
     -------
     Interval
-        Classes that `labels` lack are left out. Where the variance is 0, Wilson's bounds among the items, or clusters, of
-        the smallest class take the place of all but ``"mover"``.
+        Classes that `labels` lack are left out. Where the variance is 0, Wilson's bounds among the items, or clusters,
+        of the smallest class take the place of all but ``"mover"``.
 
     Raises
     ------
@@ -299,10 +297,10 @@ def balanced_accuracy_interval(
     options = _Options.read(
         level, method, ("mover", "logit", "delta", *METHODS), clusters, len(true), n_boot, random_state
     )
-    counts = _Counts.of(predicted, true, options.cluster)
+    counts = Counts.of(predicted, true, options.cluster)
     if method == "mover":
         return _mover(counts, options)
-    return _smooth(_Balanced(counts.rows > 0), counts, options, stratified=options.cluster is None)
+    return _of_counts(Balanced(counts.rows > 0), counts, options, stratified=options.cluster is None)
 
 
 def f1_interval(
@@ -340,9 +338,9 @@ def f1_interval(
         - ``"logit"``, the default for ``"macro"`` and ``"weighted"``: that variance on the logit scale.
         - ``"bca"``, ``"percentile"``, ``"basic"``: a bootstrap.
     clusters : array_like, shape (n,), or Bags, optional
-        What each item belongs to. The variance is then that of what whole clusters add to F1, with Student's quantile; a
-        rule of `proportion_interval` takes the effective number of items, as in `accuracy_interval`; a bootstrap draws
-        whole clusters.
+        What each item belongs to. The variance is then that of what whole clusters add to F1, with Student's quantile;
+        a rule of `proportion_interval` takes the effective number of items, as in `accuracy_interval`; a bootstrap
+        draws whole clusters.
     stratified : bool
         Whether a bootstrap keeps the number of true items of each class. Use it where the study chose these numbers, or
         where a class is so rare that resamples lack it. Not with `clusters`.
@@ -355,8 +353,8 @@ def f1_interval(
     -------
     Interval
         With a rule of `proportion_interval` for ``"binary"`` its `n` is the number of items that are positive or called
-        so; NaN without one. Where the variance is 0, Wilson's bounds among the items, or clusters, of the smallest class
-        take the place of the others.
+        so; NaN without one. Where the variance is 0, Wilson's bounds among the items, or clusters, of the smallest
+        class take the place of the others.
 
     Raises
     ------
@@ -381,32 +379,35 @@ def f1_interval(
     used = method if method is not None else ("wilson" if one else "logit")
     allowed = ("logit", "delta", *METHODS)
     if average == "binary":
-        predicted, true = _binary(predictions, labels, pos_label)
+        called, positive = _binary(predictions, labels, pos_label)
+        predicted, true = called.astype(np.intp), positive.astype(np.intp)
     else:
         predicted, true = _classes_of(predictions, labels)
     options = _Options.read(
         level, used, (*_PROPORTION_RULES, *allowed) if one else allowed, clusters, len(true), n_boot, random_state
     )
     if stratified and options.cluster is not None:
-        raise ValueError("stratified=True keeps the numbers of items, but clusters are drawn whole: leave one of them out")
+        raise ValueError(
+            "stratified=True keeps the numbers of items, but clusters are drawn whole: leave one of them out"
+        )
     if average == "micro" and used in (*_PROPORTION_RULES, *METHODS):
         return _proportion(predicted == true, None, options, "no item")
     if average == "binary":
-        both, some = predicted & true, predicted | true
+        both, some = called & positive, called | positive
         if used in _PROPORTION_RULES or not some.any():
             share = _proportion(both, some, options, "nothing positive or called so")
             low, high = (2 * bound / (1 + bound) for bound in (share.low, share.high))
             estimate = 2 * share.estimate / (1 + share.estimate)
-            return Interval(
-                estimate, low, high, float(level), share.method, share.n, n_clusters=share.n_clusters
-            )
-        counts = _Counts.of(predicted.astype(np.intp), true.astype(np.intp), options.cluster)
+            return Interval(estimate, low, high, float(level), share.method, share.n, n_clusters=share.n_clusters)
+        counts = Counts.of(predicted, true, options.cluster)
         positives = np.array([False, True])[-len(counts.rows) :]
-        return _smooth(_F1(positives, False), counts, options, stratified=stratified)
-    counts = _Counts.of(predicted, true, options.cluster)
+        return _of_counts(MeanF1(positives, False), counts, options, stratified=stratified)
+    counts = Counts.of(predicted, true, options.cluster)
     if average == "micro":
-        return _smooth(_Right(), counts, options, stratified=stratified)
-    return _smooth(_F1(counts.rows + counts.columns > 0, average == "weighted"), counts, options, stratified=stratified)
+        return _of_counts(ShareRight(), counts, options, stratified=stratified)
+    return _of_counts(
+        MeanF1(counts.rows + counts.columns > 0, average == "weighted"), counts, options, stratified=stratified
+    )
 
 
 # -------------------------------------------------------------------- proportions
@@ -516,7 +517,22 @@ def _proportion(
     )
 
 
-def _mover(counts: _Counts, options: _Options) -> Interval:
+def _of_counts(
+    function: Balanced | MeanF1 | ShareRight, counts: Counts, options: _Options, *, stratified: bool
+) -> Interval:
+    return interval_of_counts(
+        function,
+        counts,
+        level=options.level,
+        method=options.method,
+        n_boot=options.n_boot,
+        stratified=stratified,
+        random_state=options.random_state,
+        stacklevel=5,
+    )
+
+
+def _mover(counts: Counts, options: _Options) -> Interval:
     """Mean of recalls by the bounds of each (method of variance estimates recovery)."""
     here = np.flatnonzero(counts.rows)
     sizes, recalls = counts.rows[here], counts.diagonal[here] / counts.rows[here]
@@ -573,210 +589,6 @@ def _effective(p: float, n: int, variance: float, n_clusters: int, level: float)
     return float(alike * (_z(level) / float(stdtrit(n_clusters - 1, (1 - level) / 2))) ** 2)
 
 
-# -------------------------------------------------------------------- smooth functions of the table of counts
-
-
-@dataclass(frozen=True)
-class _Counts:
-    """How often each class was called what; items by the cell that they are in."""
-
-    cell: NDArray[np.intp]  # of each item, row by row
-    table: NDArray[np.int64]  # rows are true classes
-    cluster: NDArray[np.intp] | None
-
-    @classmethod
-    def of(cls, predicted: NDArray[np.intp], true: NDArray[np.intp], cluster: NDArray[np.intp] | None) -> _Counts:
-        k = int(max(predicted.max(), true.max())) + 1
-        cell = true * k + predicted
-        return cls(cell, np.bincount(cell, minlength=k * k).reshape(k, k), cluster)
-
-    @property
-    def n(self) -> int:
-        return len(self.cell)
-
-    @property
-    def rows(self) -> NDArray[np.int64]:
-        return self.table.sum(axis=1)
-
-    @property
-    def columns(self) -> NDArray[np.int64]:
-        return self.table.sum(axis=0)
-
-    @property
-    def diagonal(self) -> NDArray[np.int64]:
-        return self.table.diagonal()
-
-
-@dataclass(frozen=True)
-class _Balanced:
-    """Mean recall of some classes."""
-
-    of: NDArray[np.bool_]
-
-    def value(self, tables: NDArray[Any]) -> NDArray[np.float64]:
-        right = np.diagonal(tables, axis1=-2, axis2=-1)[..., self.of]
-        return np.mean(right / tables.sum(axis=-1)[..., self.of], axis=-1)
-
-    def gradient(self, table: NDArray[np.int64]) -> NDArray[np.float64]:
-        rows = np.where(self.of, table.sum(axis=1), 1)
-        slope = (np.eye(len(table)) - (np.diagonal(table) / rows)[:, None]) / rows[:, None]
-        return slope * self.of[:, None] / np.count_nonzero(self.of)
-
-    def sizes(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
-        return counts[self.of]
-
-
-@dataclass(frozen=True)
-class _F1:
-    """Mean F1 of some classes."""
-
-    of: NDArray[np.bool_]
-    weighted: bool
-
-    def _each(self, tables: NDArray[Any]) -> NDArray[np.float64]:
-        both = tables.sum(axis=-1) + tables.sum(axis=-2)
-        return 2 * np.diagonal(tables, axis1=-2, axis2=-1)[..., self.of] / both[..., self.of]
-
-    def value(self, tables: NDArray[Any]) -> NDArray[np.float64]:
-        each = self._each(tables)
-        if self.weighted:
-            true = tables.sum(axis=-1)[..., self.of]
-            # what is neither true nor called so has no F1 and no weight
-            return np.sum(np.where(true > 0, each * true, 0.0), axis=-1) / true.sum(axis=-1)
-        return np.mean(each, axis=-1)
-
-    def gradient(self, table: NDArray[np.int64]) -> NDArray[np.float64]:
-        k, total = len(table), table.sum()
-        rows = table.sum(axis=1)
-        both = np.where(self.of, rows + table.sum(axis=0), 1)
-        each = np.zeros(k)
-        each[self.of] = self._each(table)
-        weight = rows / total if self.weighted else self.of / np.count_nonzero(self.of)
-        loss = weight * each / both
-        slope = np.diag(2 * weight / both) - loss[:, None] - loss[None, :]
-        if self.weighted:
-            slope += ((each - weight @ each) / total)[:, None]
-        return slope
-
-    def sizes(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
-        some = counts[self.of]
-        return some[some > 0] if (some > 0).any() else np.ones(1, dtype=np.int64)
-
-
-@dataclass(frozen=True)
-class _Right:
-    """Share of items on the diagonal."""
-
-    def value(self, tables: NDArray[Any]) -> NDArray[np.float64]:
-        return np.trace(tables, axis1=-2, axis2=-1) / tables.sum(axis=(-2, -1))
-
-    def gradient(self, table: NDArray[np.int64]) -> NDArray[np.float64]:
-        n = table.sum()
-        return (np.eye(len(table)) - np.trace(table) / n) / n
-
-    def sizes(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
-        return counts.sum(keepdims=True)
-
-
-def _smooth(
-    function: _Balanced | _F1 | _Right, counts: _Counts, options: _Options, *, stratified: bool
-) -> Interval:
-    """Interval for a smooth function of the table that does not change when all counts double."""
-    estimate = float(function.value(counts.table))
-    slope = function.gradient(counts.table).ravel()
-    k = len(counts.table)
-    cluster, level, method = options.cluster, options.level, options.method
-    if cluster is None:
-        # The counts are multinomial; as slopes weighted by counts add up to 0, so do these squares to the variance.
-        variance = float(counts.table.ravel() @ slope**2)
-        n_clusters = None
-        holding = function.sizes(counts.rows)
-    else:
-        n_clusters = int(cluster.max()) + 1
-        parts = np.bincount(cluster, slope[counts.cell])
-        variance = float(parts @ parts) * n_clusters / (n_clusters - 1)
-        true = counts.cell // k
-        pairs = np.unique(cluster * k + true) % k
-        holding = function.sizes(np.bincount(pairs, minlength=k))
-    if variance < 1e-30 or estimate in (0.0, 1.0):
-        smallest = float(holding.min()) if not isinstance(function, _Right) or cluster is None else float(n_clusters or 0)
-        low, high = _wilson(estimate * smallest, smallest, level)
-        return Interval(
-            estimate, low, high, level, "wilson (no spread)", counts.n, n_clusters=n_clusters
-        )
-    if method not in METHODS:
-        low, high = bounds_of_share(estimate, math.sqrt(variance), level, method, cluster)
-        return Interval(estimate, low, high, level, method, counts.n, n_clusters=n_clusters)
-    root = root_seed(options.random_state)
-    seed = seed_value(root, 0)
-    accelerated: Callable[[], float]
-    if cluster is None:
-        cells = np.flatnonzero(counts.table)
-        of_cell = counts.table.ravel()[cells]
-        groups = [cells // k == row for row in np.unique(cells // k)] if stratified else [np.ones(len(cells), dtype=bool)]
-        drawn = _multinomial(of_cell, groups, options.n_boot, seed)
-        replicates = _values(function, drawn, cells, k)
-
-        def accelerated() -> float:
-            return acceleration(*((-slope[cells[group]], of_cell[group]) for group in groups))
-
-    else:
-        pairs, times = np.unique(cluster * (k * k) + counts.cell, return_counts=True)
-        unit, cell = np.divmod(pairs, k * k)
-        cells, place = np.unique(cell, return_inverse=True)
-
-        def of_clusters(weights: NDArray[np.int64]) -> NDArray[np.float64]:
-            found = [np.bincount(place, row[unit] * times, len(cells)) for row in weights]
-            return _values(function, np.stack(found), cells, k)
-
-        resampler = Resampler(n_clusters or 0, None, None)
-        replicates = resampler.replicates(of_clusters, options.n_boot, seed)
-
-        def accelerated() -> float:
-            return resampler.acceleration(parts)
-
-    return interval_of_replicates(
-        estimate,
-        replicates,
-        n=counts.n,
-        level=level,
-        method=method,
-        accelerated=accelerated,
-        bounds=(0.0, 1.0),
-        seed=root,
-        n_clusters=n_clusters,
-        trouble="a class is missing",
-        stacklevel=4,
-    )
-
-
-def _multinomial(
-    counts: NDArray[np.int64], groups: list[NDArray[np.bool_]], n_boot: int, seed: int
-) -> NDArray[np.int64]:
-    """Counts of resampled items: drawing n items with replacement makes the counts multinomial."""
-    drawn = np.zeros((n_boot, len(counts)), dtype=np.int64)
-    for number, group in enumerate(groups):
-        rng = np.random.Generator(np.random.Philox(key=[seed, number]))
-        n = int(counts[group].sum())
-        drawn[:, group] = rng.multinomial(n, counts[group] / n, size=n_boot)
-    return drawn
-
-
-def _values(
-    function: _Balanced | _F1 | _Right, drawn: NDArray[Any], cells: NDArray[np.intp], k: int
-) -> NDArray[np.float64]:
-    """Value of each table, of which the cells that can be occupied are given."""
-    values = np.empty(len(drawn))
-    step = max(1, AT_ONCE // (k * k))
-    for start in range(0, len(drawn), step):
-        some = drawn[start : start + step]
-        tables = np.zeros((len(some), k * k))
-        tables[:, cells] = some
-        with np.errstate(invalid="ignore", divide="ignore"):
-            values[start : start + len(some)] = function.value(tables.reshape(-1, k, k))
-    return values
-
-
 # -------------------------------------------------------------------- reading classes
 
 
@@ -798,7 +610,9 @@ def _pair(predictions: Any, labels: Any) -> tuple[NDArray[Any], NDArray[Any]]:
         odd = np.flatnonzero(predicted != np.floor(predicted))
         if len(odd):
             i = int(odd[0])
-            raise ValueError(f"predictions[{i}] is {predicted[i]}, which is no class: compare scores with a threshold first")
+            raise ValueError(
+                f"predictions[{i}] is {predicted[i]}, which is no class: compare scores with a threshold first"
+            )
     return predicted, true
 
 
@@ -806,7 +620,7 @@ def _classes_of(predictions: Any, labels: Any) -> tuple[NDArray[np.intp], NDArra
     """Numbers of the predicted and the true class of each item, in the order of all classes."""
     predicted, true = _pair(predictions, labels)
     try:
-        distinct, numbers = np.unique(np.concatenate([predicted, true]), return_inverse=True)
+        _, numbers = np.unique(np.concatenate([predicted, true]), return_inverse=True)
     except TypeError as error:
         raise TypeError(f"predictions and labels hold values that cannot be ordered: {error}") from None
     _require_one_code(predicted, true)

@@ -1,4 +1,4 @@
-"""How often intervals hold the truth: ``python -m milfast.uncertainty.coverage`` simulates the tables of docs/uncertainty.md.
+"""How often intervals hold the truth: ``python -m milfast.uncertainty.coverage`` simulates it.
 
 A cell is a design and the rules that are tried on it; each rule sees the same samples. Of every sample it is counted
 whether the interval holds the truth, or lies below or above it. A nominal 95 % is 2.5 % on either side.
@@ -73,6 +73,7 @@ def cells() -> list[Cell]:
     """
     five = ("wilson", "normal", "agresti-coull", "clopper-pearson", "jeffreys")
     areas, boot = ("logit", "delong", "hanley-mcneil"), ("bca", "percentile")
+    given: dict[str, Any]
     found = [Cell("proportion", {"n": n, "p": p}, five) for n in (20, 100, 670) for p in (0.7, 0.9, 0.95, 0.99)]
     for n_pos, n_neg in ((10, 10), (20, 20), (47, 45), (100, 400)):
         for auc in (0.7, 0.8, 0.9, 0.95, 0.97):
@@ -87,7 +88,9 @@ def cells() -> list[Cell]:
             for alike in (0.2, 0.5):
                 given = {"n_clusters": n_clusters, "auc": auc, "alike": alike}
                 found.append(Cell("clusters", given, ("logit", "delong", *boot, "clusters ignored")))
-    found += [Cell("classes", {"n": n, "auc": auc}, ("logit", "delong", "bca")) for n in (60, 150) for auc in (0.8, 0.95)]
+    found += [
+        Cell("classes", {"n": n, "auc": auc}, ("logit", "delong", "bca")) for n in (60, 150) for auc in (0.8, 0.95)
+    ]
     for n_clusters in (10, 20, 50):
         for p in (0.7, 0.9):
             given = {"n_clusters": n_clusters, "p": p, "alike": 0.2}
@@ -137,8 +140,9 @@ def simulate(
     Returns
     -------
     dict
-        "seed", "runs", "level", "n_boot", "versions", and "cells": for each its "part", "given" and "rules", which hold for
-        each rule the "runs", and the shares "covered", "below" and "above" (the interval lies below or above the truth).
+        "seed", "runs", "level", "n_boot", "versions", and "cells": for each its "part", "given" and "rules", which hold
+        for each rule its "runs" and the shares "covered", "below" and "above" (the interval lies below or above the
+        truth).
 
     Raises
     ------
@@ -357,7 +361,14 @@ def _binormal(n_pos: int, n_neg: int, auc: float, max_fpr: float | None = None) 
     def draw(rng: np.random.Generator, level: float) -> Rule:
         scores = rng.normal(size=len(labels)) + _shift(auc) * labels
         return lambda rule, run: auc_interval(
-            scores, labels, level=level, method=rule, max_fpr=max_fpr, standardize=False, n_boot=N_BOOT, random_state=run
+            scores,
+            labels,
+            level=level,
+            method=rule,
+            max_fpr=max_fpr,
+            standardize=False,
+            n_boot=N_BOOT,
+            random_state=run,
         )
 
     if max_fpr is None:
@@ -385,9 +396,7 @@ def _clustered(n_clusters: int, auc: float, alike: float) -> Design:
         def interval(rule: str, run: int) -> Interval:
             if rule == "clusters ignored":
                 return auc_interval(scores, labels, level=level)
-            return auc_interval(
-                scores, labels, level=level, method=rule, clusters=of, n_boot=N_BOOT, random_state=run
-            )
+            return auc_interval(scores, labels, level=level, method=rule, clusters=of, n_boot=N_BOOT, random_state=run)
 
         return interval
 
