@@ -238,7 +238,7 @@ def interval_of_replicates(
             RuntimeWarning,
             stacklevel=stacklevel,
         )
-    if np.all(defined == defined[0]):
+    if len(defined) > 1 and np.all(defined == defined[0]):
         warnings.warn(
             f"all resamples gave {defined[0]:g}: the bootstrap shows no spread, which does not mean that there is none",
             RuntimeWarning,
@@ -520,7 +520,7 @@ def require_draws(n_boot: Any, level: float, *, stacklevel: int = 3) -> int:
     if outside < LEAST_OUTSIDE - 1e-9:
         warnings.warn(
             f"with n_boot={draws} about {outside:.2g} resamples lie outside each bound at level {level:g}: the bounds "
-            f"are a matter of luck; use n_boot={math.ceil(20 * LEAST_OUTSIDE / (1 - level) - 1e-6)} or more",
+            f"are a matter of luck; use n_boot={math.ceil(2 * LEAST_OUTSIDE / (1 - level) - 1e-6)} or more",
             RuntimeWarning,
             stacklevel=stacklevel,
         )
