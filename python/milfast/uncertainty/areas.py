@@ -72,8 +72,12 @@ def area_interval(
     draws = require_draws(n_boot, level, stacklevel=4) if method in METHODS else 0
     whole, variance, n_pos, n_neg = delong(scores, labels, pos_label=pos_label)
     n = n_pos + n_neg
+    if max_fpr is not None and not 0 < max_fpr <= 1:
+        raise ValueError(f"max_fpr must lie in (0, 1]; got {max_fpr}")
     partial = None if max_fpr is None or max_fpr == 1 else max_fpr
-    area = whole if partial is None else auc(scores, labels, max_fpr=max_fpr, standardize=False, pos_label=pos_label)
+    area = whole
+    if partial is not None and min(n_pos, n_neg) > 0:
+        area = auc(scores, labels, max_fpr=partial, standardize=False, pos_label=pos_label)
     cluster = cluster_codes(clusters, n)
     n_clusters = None if cluster is None else int(cluster.max()) + 1
     positive = binary_labels(labels, pos_label=pos_label)
@@ -127,20 +131,22 @@ def area_interval(
         def accelerated() -> float:
             return resampler.acceleration(influence)
 
-    return interval_of_replicates(
-        estimate,
-        scale.shown(replicates),
+    # Resamples are compared with the area itself: the scale may round what is equal to different numbers.
+    found = interval_of_replicates(
+        area if ranking is None else float(ranking.areas(np.ones((1, n), dtype=np.int64))[0]),
+        replicates,
         n=n,
         level=level,
         method=method,
         accelerated=accelerated,
-        bounds=(scale.shown(0.0), scale.shown(scale.most)),
+        bounds=(0.0, scale.most),
         seed=root,
         n_pos=n_pos,
         n_neg=n_neg,
         n_clusters=n_clusters,
         stacklevel=4,
     )
+    return replace(found, estimate=estimate, low=scale.shown(found.low), high=scale.shown(found.high))
 
 
 def multiclass_auc_interval(
@@ -417,7 +423,7 @@ def _partial(pos: NDArray[np.float64], neg: NDArray[np.float64], end: float) -> 
 def variance_of(influence: NDArray[np.float64], member: NDArray[np.intp], cluster: NDArray[np.intp] | None) -> float:
     """Variance of an area from what each item adds to it.
 
-    Without clusters, DeLong's. With clusters, the one of Obuchowski (1997, Biometrics 53), for any number of classes:
+    Without clusters, DeLong's, with the size of each class fixed. With clusters, the one of Obuchowski (1997, Biometrics 53), for any number of classes:
     what the items of a cluster add is added up within each class, and the sums of a cluster may vary together.
 
     Parameters
@@ -441,7 +447,9 @@ def variance_of(influence: NDArray[np.float64], member: NDArray[np.intp], cluste
     n_classes = int(member.max()) + 1
     if cluster is None:
         sizes = np.bincount(member)
-        squares = np.bincount(member, influence**2)
+        # What is left of a class's mean is no chance while the size of the class is fixed.
+        rests = influence - (np.bincount(member, influence) / sizes)[member]
+        squares = np.bincount(member, rests**2)
         return float(np.sum(squares * sizes / (sizes - 1)))
     n_clusters = int(cluster.max()) + 1
     place = cluster * n_classes + member
