@@ -650,8 +650,8 @@ def _binary(predictions: Any, labels: Any, pos_label: Any) -> tuple[NDArray[np.b
         for array, name in ((predicted, "predictions"), (true, "labels")):
             try:
                 binary_labels(array)
-            except ValueError as error:
-                raise ValueError(f"{name}: {error}") from None
+            except (TypeError, ValueError) as error:
+                raise ValueError(f"{name} need pos_label, the class that is positive: {error}") from None
         return binary_labels(predicted), binary_labels(true)
     called, positive = np.asarray(predicted == pos_label), np.asarray(true == pos_label)
     if called.shape != true.shape or not (called.any() or positive.any()):
