@@ -374,7 +374,11 @@ def test_scores_a_billionth_apart_are_not_tied() -> None:
     ("options", "error", "message"),
     [
         ({"method": "bootstraps"}, ValueError, "method must be one of logit, delong, hanley-mcneil, wilson, bca"),
-        ({"method": "wilson", "max_fpr": 0.2}, ValueError, "method='wilson' goes neither with max_fpr nor with clusters"),
+        (
+            {"method": "wilson", "max_fpr": 0.2},
+            ValueError,
+            "method='wilson' goes neither with max_fpr nor with clusters",
+        ),
         ({"method": "hanley-mcneil", "clusters": [0, 0, 1, 1]}, ValueError, "method='hanley-mcneil' goes neither"),
         ({"max_fpr": 0.0}, ValueError, "max_fpr"),
         ({"max_fpr": 1.5}, ValueError, "max_fpr"),

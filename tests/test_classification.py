@@ -166,10 +166,10 @@ def test_the_variance_of_f1_is_that_of_takahashi(data: Any) -> None:
     predictions, labels = data
     z, variance = _z(0.5), takahashi(predictions, labels)
     macro = f1_interval(predictions, labels, average="macro", method="delta", level=0.5)
-    if variance > 1e-20 and 0 < macro.low and macro.high < 1:
+    if variance > 1e-20 and macro.low > 0 and macro.high < 1:
         assert macro.half_width == pytest.approx(z * math.sqrt(variance), abs=1e-12)
     micro = f1_interval(predictions, labels, average="micro", method="delta", level=0.5)
-    if 0 < micro.estimate < 1 and 0 < micro.low and micro.high < 1:
+    if 0 < micro.estimate < 1 and micro.low > 0 and micro.high < 1:
         f = micro.estimate
         assert micro.half_width == pytest.approx(z * math.sqrt(f * (1 - f) / len(labels)), abs=1e-12)
 

@@ -127,7 +127,7 @@ def test_resamples_keep_strata_and_draw_clusters_whole(data: st.DataObject) -> N
     for resample, kinds in ((call[0], call[1]) for call in metric.calls[1:21]):
         np.testing.assert_array_equal(kind[resample], kinds)  # the arrays are drawn together
         times = Counter(resample.tolist())
-        chosen = {k: 0 for k in of_kind}
+        chosen = dict.fromkeys(of_kind, 0)
         for c, members in units.items():
             [often] = {times[i] for i in members}
             chosen[int(kind[cluster == c][0])] += often
@@ -336,7 +336,12 @@ def test_few_resamples_are_a_matter_of_luck() -> None:
         ((np.mean, [1, 2]), {"stratify": [1]}, ValueError, r"stratify must hold one value an item, shape \(2,\)"),
         ((np.mean, [1, 2]), {"clusters": [1, math.nan]}, ValueError, r"clusters\[1\] is nan"),
         ((np.mean, [1, 2]), {"clusters": ["a", None]}, ValueError, r"clusters\[1\] is None"),
-        ((np.mean, [1, 2]), {"clusters": np.array([1, (1,)], object)}, TypeError, "clusters holds values that cannot be ordered"),
+        (
+            (np.mean, [1, 2]),
+            {"clusters": np.array([1, (1,)], object)},
+            TypeError,
+            "clusters holds values that cannot be ordered",
+        ),
         ((np.mean, [1, 2]), {"clusters": [7, 7]}, ValueError, "clusters are all the same"),
         ((np.mean, [1, 2, 3]), {"clusters": [0, 0, 1], "stratify": [0, 1, 0]}, ValueError, "item 1 and another of its"),
         ((np.mean, [1, 2]), {"paired": False, "clusters": [0, 1]}, ValueError, "need paired=True"),
