@@ -1,4 +1,4 @@
-"""Areas under the curve that are resampled, partial, of clustered items or of many classes, against their definitions."""
+"""Areas that are resampled, partial, of clustered items or of many classes, against their definitions."""
 
 from __future__ import annotations
 
@@ -310,30 +310,31 @@ def test_thousands_of_scores_take_a_moment_and_the_same_bits() -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("given", [{}, {"max_fpr": 0.5}, {"clusters": np.arange(40) // 2}])
-def test_perfection_gets_the_wilson_bound(method: str, given: dict[str, Any]) -> None:
+@pytest.mark.parametrize("more", [{}, {"max_fpr": 0.5}, {"clusters": np.arange(40) // 2}])
+def test_perfection_gets_the_wilson_bound(method: str, more: dict[str, Any]) -> None:
     scores, labels = np.arange(40.0), np.repeat([0, 1], 20)
-    best = auc_interval(scores, labels, method=method, **given)
+    best = auc_interval(scores, labels, method=method, **more)
     assert best.estimate == best.high == 1.0
     assert 0.5 < best.low < 0.9
     assert best.method.startswith("wilson")
-    worst = auc_interval(-scores, labels, method=method, **given)
+    worst = auc_interval(-scores, labels, method=method, **more)
     assert worst.low == worst.estimate
     assert worst.low < worst.high
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_ties_only_have_no_width(method: str) -> None:
-    for given in ({}, {"max_fpr": 0.4}, {"clusters": [0, 0, 1, 1, 2, 2]}):
-        interval = auc_interval([1.0] * 6, [0, 1] * 3, method=method, **given)
+    cases: list[dict[str, Any]] = [{}, {"max_fpr": 0.4}, {"clusters": [0, 0, 1, 1, 2, 2]}]
+    for options in cases:
+        interval = auc_interval([1.0] * 6, [0, 1] * 3, method=method, **options)
         assert interval.estimate == pytest.approx(0.5, abs=1e-15)
         assert interval.low == interval.high == interval.estimate
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("given", [{"max_fpr": 0.5}, {"clusters": [0, 0, 1, 1]}, {"method": "bca"}])
-def test_a_class_of_one_or_none_leaves_bounds_undefined(method: str, given: dict[str, Any]) -> None:
-    options = {"method": method} | given
+@pytest.mark.parametrize("more", [{"max_fpr": 0.5}, {"clusters": [0, 0, 1, 1]}, {"method": "bca"}])
+def test_a_class_of_one_or_none_leaves_bounds_undefined(method: str, more: dict[str, Any]) -> None:
+    options = {"method": method} | more
     with pytest.warns(RuntimeWarning, match="labels hold one positive: the .* bounds are undefined"):
         one = auc_interval([0.1, 0.4, 0.35, 0.8], [0, 1, 0, 0], **options)
     assert math.isnan(one.low)
@@ -352,11 +353,11 @@ def test_one_cluster_with_all_of_a_class_shows_no_spread() -> None:
 
 @pytest.mark.filterwarnings("ignore:.*resamples had no value:RuntimeWarning")
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("given", [{}, {"max_fpr": 0.5}, {"clusters": [0, 1, 2, 3]}])
-def test_nan_is_refused_and_infinity_is_not(method: str, given: dict[str, Any]) -> None:
+@pytest.mark.parametrize("more", [{}, {"max_fpr": 0.5}, {"clusters": [0, 1, 2, 3]}])
+def test_nan_is_refused_and_infinity_is_not(method: str, more: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"scores\[1\] is NaN"):
-        auc_interval([0.1, math.nan, 0.35, 0.8], [0, 0, 1, 1], method=method, **given)
-    got = auc_interval([-math.inf, 1.0, 0.0, math.inf], [0, 0, 1, 1], method=method, **given)
+        auc_interval([0.1, math.nan, 0.35, 0.8], [0, 0, 1, 1], method=method, **more)
+    got = auc_interval([-math.inf, 1.0, 0.0, math.inf], [0, 0, 1, 1], method=method, **more)
     assert got.high <= 1.0
 
 

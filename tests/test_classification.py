@@ -1,4 +1,4 @@
-"""Intervals of accuracy, recalls and F1: other libraries' estimates, published variances, clusters, degenerate tables."""
+"""Intervals of accuracy, recalls and F1: known estimates, published variances, clusters, degenerate tables."""
 
 from __future__ import annotations
 

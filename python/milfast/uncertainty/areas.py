@@ -423,8 +423,9 @@ def _partial(pos: NDArray[np.float64], neg: NDArray[np.float64], end: float) -> 
 def variance_of(influence: NDArray[np.float64], member: NDArray[np.intp], cluster: NDArray[np.intp] | None) -> float:
     """Variance of an area from what each item adds to it.
 
-    Without clusters, DeLong's, with the size of each class fixed. With clusters, the one of Obuchowski (1997, Biometrics 53), for any number of classes:
-    what the items of a cluster add is added up within each class, and the sums of a cluster may vary together.
+    Without clusters, DeLong's, with the size of each class fixed. With clusters, the one of Obuchowski (1997, Biometrics
+    53), for any number of classes: what the items of a cluster add is added up within each class, and the sums of a
+    cluster may vary together.
 
     Parameters
     ----------
