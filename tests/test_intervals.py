@@ -429,6 +429,10 @@ def test_other_forms() -> None:
         "unit": "items",
         "n_pos": 1,
         "n_neg": 4,
+        "n_clusters": None,
+        "n_boot": None,
+        "n_undefined": None,
+        "seed": None,
     }
     runs = mean_interval([0.1, 0.2])
     assert "n=2 runs" in repr(runs)
@@ -496,7 +500,10 @@ def test_proportion_messages(
 
 
 def test_auc_messages() -> None:
-    with pytest.raises(ValueError, match="method must be one of logit, delong, hanley-mcneil, wilson; got 'boot'"):
+    with pytest.raises(
+        ValueError,
+        match="method must be one of logit, delong, hanley-mcneil, wilson, bca, percentile, basic; got 'boot'",
+    ):
         auc_interval([1, 2], [0, 1], method="boot")
     with pytest.raises(ValueError, match="level must lie strictly between 0 and 1"):
         auc_interval([1, 2], [0, 1], level=1)

@@ -215,7 +215,7 @@ def multiclass_auc_interval(
     >>> labels = rng.integers(0, 3, 200)
     >>> scores = rng.normal(size=(200, 3)) + 1.5 * (labels[:, None] == np.arange(3))
     >>> multiclass_auc_interval(scores, labels)
-    Interval(0.87 [0.84, 0.90], level=0.95, method='logit', n=200)
+    Interval(0.870 [0.836, 0.897], level=0.95, method='logit', n=200)
     """
     _require_level(level)
     _choose(method, dict.fromkeys((*CLOSED, *METHODS)))
@@ -423,8 +423,8 @@ def _partial(pos: NDArray[np.float64], neg: NDArray[np.float64], end: float) -> 
 def variance_of(influence: NDArray[np.float64], member: NDArray[np.intp], cluster: NDArray[np.intp] | None) -> float:
     """Variance of an area from what each item adds to it.
 
-    Without clusters, DeLong's, with the size of each class fixed. With clusters, the one of Obuchowski (1997, Biometrics
-    53), for any number of classes: what the items of a cluster add is added up within each class, and the sums of a
+    Without clusters, DeLong's, with the size of each class fixed. With clusters, the one of Obuchowski (1997,
+    Biometrics 53), for any number of classes: what the items of a cluster add is added up within each class, and the sums of a
     cluster may vary together.
 
     Parameters
@@ -442,8 +442,8 @@ def variance_of(influence: NDArray[np.float64], member: NDArray[np.intp], cluste
     --------
     >>> import numpy as np
     >>> from milfast.uncertainty.areas import variance_of
-    >>> variance_of(np.array([0.1, -0.1, 0.2, -0.2]), np.array([0, 0, 1, 1]), None)
-    0.2
+    >>> variance_of(np.array([0.1, -0.1, 0.20000000000000004, -0.20000000000000004]), np.array([0, 0, 1, 1]), None)
+    0.20000000000000004
     """
     n_classes = int(member.max()) + 1
     if cluster is None:

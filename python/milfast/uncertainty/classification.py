@@ -86,7 +86,7 @@ def accuracy_interval(
     >>> accuracy_interval(predictions, labels)
     Interval(0.80 [0.71, 0.87], level=0.95, method='wilson', n=100)
     >>> accuracy_interval(predictions, labels, clusters=[i // 10 for i in range(100)])
-    Interval(0.80 [0.71, 0.87], level=0.95, method='wilson', n=100, n_clusters=10)
+    Interval(0.80 [0.70, 0.87], level=0.95, method='wilson', n=100, n_clusters=10)
     """
     right = _right(predictions, labels)
     options = _Options.read(level, method, (*_PROPORTION_RULES, *METHODS), clusters, len(right), n_boot, random_state)
@@ -290,7 +290,7 @@ def balanced_accuracy_interval(
     --------
     >>> from milfast.uncertainty import balanced_accuracy_interval
     >>> balanced_accuracy_interval([1] * 18 + [0] * 32, [1] * 20 + [0] * 30)
-    Interval(0.95 [0.84, 0.98], level=0.95, method='mover', n=50)
+    Interval(0.95 [0.83, 0.99], level=0.95, method='mover', n=50)
     """
     predicted, true = _classes_of(predictions, labels)
     options = _Options.read(
