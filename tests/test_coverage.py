@@ -1,4 +1,4 @@
-"""How often intervals hold the truth: sums against published ones, small simulations, and the page against the record."""
+"""How often intervals hold the truth: published sums, small simulations, and the page against the record."""
 
 from __future__ import annotations
 

@@ -424,8 +424,8 @@ def variance_of(influence: NDArray[np.float64], member: NDArray[np.intp], cluste
     """Variance of an area from what each item adds to it.
 
     Without clusters, DeLong's, with the size of each class fixed. With clusters, the one of Obuchowski (1997,
-    Biometrics 53), for any number of classes: what the items of a cluster add is added up within each class, and the sums of a
-    cluster may vary together.
+    Biometrics 53), for any number of classes: what the items of a cluster add is added up within each class, and the
+    sums of a cluster may vary together.
 
     Parameters
     ----------
@@ -442,8 +442,8 @@ def variance_of(influence: NDArray[np.float64], member: NDArray[np.intp], cluste
     --------
     >>> import numpy as np
     >>> from milfast.uncertainty.areas import variance_of
-    >>> variance_of(np.array([0.1, -0.1, 0.20000000000000004, -0.20000000000000004]), np.array([0, 0, 1, 1]), None)
-    0.20000000000000004
+    >>> round(variance_of(np.array([0.1, -0.1, 0.2, -0.2]), np.array([0, 0, 1, 1]), None), 6)
+    0.2
     """
     n_classes = int(member.max()) + 1
     if cluster is None:

@@ -288,8 +288,8 @@ def bounds_of_replicates(
     --------
     >>> import numpy as np
     >>> from milfast.uncertainty.resampling import bounds_of_replicates
-    >>> bounds_of_replicates(5.0, np.arange(11.0), level=0.8, method="bca")
-    (0.9999999999999998, 9.0, 'bca')
+    >>> bounds_of_replicates(5.0, np.arange(11.0), level=0.8, method="percentile")
+    (0.9999999999999998, 9.0, 'percentile')
     """
     tail = (1 - level) / 2
     if method == "bca":
