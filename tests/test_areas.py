@@ -396,6 +396,49 @@ def test_wrong_options_are_refused(options: dict[str, Any], error: type[Exceptio
         auc_interval([0.3, 0.1, 0.2, 0.4], [0, 1, 0, 1], **options)
 
 
+@pytest.mark.parametrize("method", ["logit", "delong"])
+def test_few_clusters_with_a_class_count_for_the_quantile(method: str) -> None:
+    rng = np.random.default_rng(6)
+    clusters, labels = np.arange(200) // 2, (np.arange(200) < 8).astype(int)  # positives in 4 clusters of 100
+    scores = rng.normal(size=200) + labels
+    got = auc_interval(scores, labels, clusters=clusters, method=method, level=0.5)
+    influence = Ranking.of(scores, labels == 1).influence()
+    from scipy.stats import t
+
+    half = t.ppf(0.75, 3) * math.sqrt(variance_of(influence, labels, clusters))
+    a = got.estimate
+    if method == "delong":
+        assert got.half_width == pytest.approx(half, rel=1e-9)
+    else:
+        assert math.log(got.high / (1 - got.high)) == pytest.approx(
+            math.log(a / (1 - a)) + half / (a * (1 - a)), rel=1e-9
+        )
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        lambda x: x.tolist(),
+        lambda x: np.repeat(x, 2)[::2],
+        lambda x: x[::-1].copy()[::-1],
+        lambda x: x.astype(x.dtype.newbyteorder(">")),
+        lambda x: pytest.importorskip("pandas").Series(x, index=x + 3),
+        lambda x: pytest.importorskip("polars").Series(x),
+    ],
+    ids=["list", "strided", "reversed", "big-endian", "pandas", "polars"],
+)
+@pytest.mark.parametrize("options", [{}, {"max_fpr": 0.4}, {"method": "bca"}], ids=["whole", "part", "bca"])
+def test_arrays_of_any_kind_give_the_same(kind: Any, options: dict[str, Any]) -> None:
+    scores, labels = drawn(60)
+    clusters = np.arange(60) // 2
+    want = auc_interval(scores, labels, clusters=clusters, **options)
+    assert auc_interval(kind(scores), kind(labels), clusters=kind(clusters), **options) == want
+    scores.setflags(write=False)
+    assert auc_interval(scores, labels == 1, clusters=clusters.astype(str), **options).half_width == pytest.approx(
+        want.half_width, rel=0.1
+    )  # named clusters stand in another order, which a bootstrap sees
+
+
 def test_bootstrap_is_another_word_for_percentile() -> None:
     scores, labels = drawn(30)
     assert auc_interval(scores, labels, method="bootstrap") == auc_interval(scores, labels, method="percentile")

@@ -434,6 +434,12 @@ def test_other_forms() -> None:
         "n_undefined": None,
         "seed": None,
     }
+    drawn = Interval(0.5, 0.4, 0.6, 0.95, "bca", n=90, n_clusters=9, n_boot=500, n_undefined=3, seed=1)
+    assert repr(drawn) == "Interval(0.50 [0.40, 0.60], level=0.95, method='bca', n=90, n_clusters=9, n_boot=500)"
+    assert drawn.summary() == (
+        "0.50, 95 % interval 0.40 to 0.60 (bca, 500 resamples, 3 undefined, 90 items in 9 clusters)"
+    )
+    assert Interval.from_dict(json.loads(json.dumps(drawn.to_dict()))) == drawn
     runs = mean_interval([0.1, 0.2])
     assert "n=2 runs" in repr(runs)
     assert "2 runs" in runs.summary()

@@ -109,7 +109,8 @@ def area_interval(
     if variance == 0:
         return made((share, share), f"{method} (variance 0)")
     if method in CLOSED:
-        return made(bounds_of_share(share, math.sqrt(variance) / scale.most, level, method, cluster), method)
+        freedom = None if cluster is None else min(counts) - 1
+        return made(bounds_of_share(share, math.sqrt(variance) / scale.most, level, method, freedom), method)
     root = root_seed(random_state)
     seed = seed_value(root, 0)
     apart = _apart(positive.astype(np.intp), cluster, stratified)
@@ -261,7 +262,8 @@ def multiclass_auc_interval(
         if variance == 0:
             used = f"{method} (variance 0)"
             return Interval(estimate, estimate, estimate, float(level), used, n, n_clusters=n_clusters)
-        bounds = bounds_of_share(estimate, math.sqrt(variance), level, method, cluster)
+        freedom = None if cluster is None else int(min(present)) - 1
+        bounds = bounds_of_share(estimate, math.sqrt(variance), level, method, freedom)
         return Interval(estimate, *bounds, float(level), method, n, n_clusters=n_clusters)
     root = root_seed(random_state)
     resampler = Resampler(len(member), apart, cluster)
@@ -463,7 +465,7 @@ def variance_of(influence: NDArray[np.float64], member: NDArray[np.intp], cluste
 
 
 def bounds_of_share(
-    share: float, se: float, level: float, method: str, cluster: NDArray[np.intp] | None
+    share: float, se: float, level: float, method: str, freedom: int | None = None
 ) -> tuple[float, float]:
     """Bounds of something between 0 and 1 with a standard error, on the logit scale or as it is.
 
@@ -472,8 +474,8 @@ def bounds_of_share(
     share, se, level : float
     method : str
         ``"logit"``, or another for bounds on the scale of the share.
-    cluster : ndarray of int, shape (n,), or None
-        With clusters the quantile is Student's, on one degree of freedom less than there are.
+    freedom : int, optional
+        Degrees of freedom of the standard error, for Student's quantile instead of the normal one.
 
     Returns
     -------
@@ -482,15 +484,15 @@ def bounds_of_share(
     Examples
     --------
     >>> from milfast.uncertainty.areas import bounds_of_share
-    >>> [round(bound, 3) for bound in bounds_of_share(0.9, 0.02, 0.95, "logit", None)]
+    >>> [round(bound, 3) for bound in bounds_of_share(0.9, 0.02, 0.95, "logit")]
     [0.853, 0.933]
     """
     quantile = _z(level)
-    if cluster is not None:
+    if freedom is not None:
         # Imported here because scipy takes longer to load than the rest of milfast.
         from scipy.special import stdtrit
 
-        quantile = -float(stdtrit(int(cluster.max()), (1 - level) / 2))
+        quantile = -float(stdtrit(freedom, (1 - level) / 2))
     if method != "logit":
         return max(0.0, share - quantile * se), min(1.0, share + quantile * se)
     centre, half = math.log(share / (1 - share)), quantile * se / (share * (1 - share))

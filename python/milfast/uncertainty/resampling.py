@@ -288,8 +288,8 @@ def bounds_of_replicates(
     --------
     >>> import numpy as np
     >>> from milfast.uncertainty.resampling import bounds_of_replicates
-    >>> bounds_of_replicates(5.0, np.arange(11.0), level=0.8, method="percentile")
-    (0.9999999999999998, 9.0, 'percentile')
+    >>> bounds_of_replicates(5.0, np.arange(11.0), level=0.5, method="percentile")
+    (2.5, 7.5, 'percentile')
     """
     tail = (1 - level) / 2
     if method == "bca":
@@ -644,7 +644,9 @@ def cluster_codes(clusters: Any, n: int) -> NDArray[np.intp] | None:
     """
     if clusters is None:
         return None
-    if hasattr(clusters, "offsets") and hasattr(clusters, "sizes"):
+    from milfast.bags import Bags
+
+    if isinstance(clusters, Bags):
         ids: NDArray[np.intp] = np.repeat(np.arange(len(clusters)), clusters.sizes)
         if len(ids) != n:
             raise ValueError(f"clusters holds {len(ids)} instances in its bags; there are {n} items")
