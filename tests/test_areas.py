@@ -323,6 +323,26 @@ def test_perfection_gets_the_wilson_bound(method: str, more: dict[str, Any]) -> 
 
 
 @pytest.mark.parametrize("method", METHODS)
+def test_a_part_that_is_all_there_is_or_nothing_is_seen_as_such(method: str) -> None:
+    for n in (7, 12, 30):
+        labels = np.repeat([0, 1], (n, 2 * n + 1))
+        for max_fpr in np.linspace(0.01, 0.99, 23):
+            best = auc_interval(np.arange(3 * n + 1), labels, method=method, max_fpr=max_fpr, standardize=False)
+            assert best.method == "wilson (no area or all of it)"
+            assert 0 < best.low < best.high == pytest.approx(max_fpr, abs=1e-12)
+            worst = auc_interval(-np.arange(3 * n + 1), labels, method=method, max_fpr=max_fpr, standardize=False)
+            assert worst.low == 0 < worst.high < max_fpr
+
+
+def test_tensors_are_read() -> None:
+    torch = pytest.importorskip("torch")
+    scores, labels = drawn(40)
+    tensor = torch.tensor(scores, dtype=torch.float64, requires_grad=True)
+    for options in ({"max_fpr": 0.4}, {"clusters": np.arange(40) // 2}):
+        assert auc_interval(tensor, labels, **options) == auc_interval(scores, labels, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("method", METHODS)
 def test_ties_only_have_no_width(method: str) -> None:
     cases: list[dict[str, Any]] = [{}, {"max_fpr": 0.4}, {"clusters": [0, 0, 1, 1, 2, 2]}]
     for options in cases:

@@ -83,6 +83,9 @@ def area_interval(
     positive = binary_labels(labels, pos_label=pos_label)
     scale = _Scale(partial, standardize)
     share, estimate = area / scale.most, scale.shown(area)
+    # a partial area is a sum, which rounding may leave a hair beside nothing or all
+    if partial is not None and min(share, 1 - share) < 1e-12:
+        share = float(round(share))
 
     def made(bounds: tuple[float, float], used: str) -> Interval:
         low, high = (scale.shown(bound * scale.most) for bound in bounds)
@@ -102,7 +105,7 @@ def area_interval(
         used = "wilson (AUC is 0 or 1)" if partial is None else "wilson (no area or all of it)"
         return made(_wilson(share * smaller, smaller, level), used)
     needs_ranking = partial is not None or cluster is not None
-    ranking = Ranking.of(np.asarray(scores), positive, max_fpr=partial) if needs_ranking else None
+    ranking = Ranking.of(_plain(scores), positive, max_fpr=partial) if needs_ranking else None
     if ranking is not None:
         influence = ranking.influence()
         variance = variance_of(influence, positive.astype(np.intp), cluster)
@@ -597,6 +600,11 @@ class _Scale:
             return area
         chance = self.max_fpr**2 / 2
         return (1 + (area - chance) / (self.max_fpr - chance)) / 2
+
+
+def _plain(scores: Any) -> NDArray[Any]:
+    """An array of what the kernels have read already; a tensor that takes part in training is let go."""
+    return np.asarray(scores.detach() if hasattr(scores, "detach") else scores)
 
 
 def _parts(
