@@ -368,6 +368,21 @@ def test_resamples_without_a_rare_class_are_left_out_or_avoided() -> None:
     assert f1_interval(predictions, labels, average="weighted", method="percentile").n_undefined == 0
 
 
+@pytest.mark.parametrize("average", AVERAGES)
+def test_stratified_resamples_keep_the_classes(average: str) -> None:
+    # all of class 0 right, half of class 1: how many of each there are is most of what a plain resample varies
+    labels = np.repeat([0, 1], 50)
+    predictions = np.where(np.arange(100) < 75, 0, 1)
+    plain, kept = (
+        f1_interval(predictions, labels, average=average, method="percentile", stratified=s) for s in (False, True)
+    )
+    if average == "micro":
+        # a quarter is wrong, all of it in class 1: variances of 0.75 * 0.25 and of 0.5 * 0.5 / 2
+        assert kept.half_width / plain.half_width == pytest.approx(math.sqrt((0.25 / 2) / (0.75 * 0.25)), rel=0.1)
+    assert kept.half_width < plain.half_width
+    assert bounds(kept) != bounds(plain)
+
+
 def test_a_class_that_is_only_called_counts_for_macro_f1() -> None:
     predictions, labels = [0, 1, 2, 1, 0, 1], [0, 1, 1, 1, 0, 0]
     got = f1_interval(predictions, labels, average="macro")

@@ -389,7 +389,7 @@ def f1_interval(
         raise ValueError(
             "stratified=True keeps the numbers of items, but clusters are drawn whole: leave one of them out"
         )
-    if average == "micro" and used in (*_PROPORTION_RULES, *METHODS):
+    if average == "micro" and (used in _PROPORTION_RULES or (used in METHODS and not stratified)):
         return _proportion(predicted == true, None, options, "no item")
     if average == "binary":
         both, some = called & positive, called | positive
@@ -399,8 +399,7 @@ def f1_interval(
             estimate = 2 * share.estimate / (1 + share.estimate)
             return Interval(estimate, low, high, float(level), share.method, share.n, n_clusters=share.n_clusters)
         counts = Counts.of(predicted, true, options.cluster)
-        positives = np.array([False, True])[-len(counts.rows) :]
-        return _of_counts(MeanF1(positives, False), counts, options, stratified=stratified)
+        return _of_counts(MeanF1(np.array([False, True]), False), counts, options, stratified=stratified)
     counts = Counts.of(predicted, true, options.cluster)
     if average == "micro":
         return _of_counts(ShareRight(), counts, options, stratified=stratified)
