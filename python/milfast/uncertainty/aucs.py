@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Mapping
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from milfast.uncertainty.intervals import Interval, _require_level, _short_class
 from milfast.uncertainty.tails import log_two_sided_normal, log_upper_chi2
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -36,8 +37,8 @@ def compare_auc(
     """Compare the AUCs of two models (DeLong, DeLong and Clarke-Pearson 1988, Biometrics 44).
 
     z = (AUC_a - AUC_b) / se, where on the same items the standard error takes account of the correlation of the models:
-    it comes from the differences of their placements, in O(n log n), and is exactly 0 when no item tells them apart. More
-    than two models: `compare_aucs`.
+    it comes from the differences of their placements, in O(n log n), and is exactly 0 when no item tells them apart.
+    More than two models: `compare_aucs`.
 
     Parameters
     ----------
@@ -104,9 +105,9 @@ def compare_aucs(
 ) -> Comparison:
     """Compare the AUCs of several models on the same items by one test, and pair by pair.
 
-    With L the contrasts of each model with the last and S DeLong's covariances of the AUCs A, (L A)' (L S L')^- (L A) is
-    chi-squared (DeLong, DeLong and Clarke-Pearson 1988, Biometrics 44, equation 5), with the rank of L S L' as degrees
-    of freedom: models with the same ranking count once.
+    With L the contrasts of each model with the last and S DeLong's covariances of the AUCs A, (L A)' (L S L')^- (L A)
+    is chi-squared (DeLong, DeLong and Clarke-Pearson 1988, Biometrics 44), with the rank of L S L' as degrees of
+    freedom: models with the same ranking count once.
 
     Parameters
     ----------
@@ -151,10 +152,11 @@ def compare_aucs(
     Comparison(large 0.786, small 0.486, tiny 0.543, p = 0.52, method='DeLong chi-squared', n=12)
     """
     _require_level(level)
-    if hasattr(scores, "keys"):
+    rows: list[Any]
+    if isinstance(scores, Mapping):
         if names is not None:
             raise TypeError("names must not be given when scores is a mapping: its keys are the names")
-        names, rows = list(scores.keys()), [scores[key] for key in scores.keys()]  # noqa: SIM118 - any mapping
+        names, rows = list(scores), list(scores.values())
         labelled = [f"scores[{name!r}]" for name in names]
     else:
         rows = list(np.asarray(scores) if not isinstance(scores, (list, tuple)) else scores)
@@ -164,9 +166,7 @@ def compare_aucs(
     read = read_names(names, len(rows))
     models = [_Placed(row, labels, pos_label, name) for row, name in zip(rows, labelled, strict=True)]
     statistic, rank, why = _chi2(models)
-    pairs = adjust(
-        _pair(models[i], models[j], level, (read[i], read[j])) for i, j in combinations(range(len(rows)), 2)
-    )
+    pairs = adjust(_pair(models[i], models[j], level, (read[i], read[j])) for i, j in combinations(range(len(rows)), 2))
     if math.isnan(statistic):
         warnings.warn(why, RuntimeWarning, stacklevel=2)
         log_p = math.nan
@@ -200,12 +200,13 @@ class _Placed:
         self.n_neg = len(positive) - self.n_pos
         try:
             of_pos, of_neg = placements(scores, labels, pos_label=pos_label)
-            self.auc = delong(scores, labels, pos_label=pos_label)[0]
         except (ValueError, TypeError) as error:
             # the kernel knows one array of scores only
             raise type(error)(str(error).replace("scores", name)) from None
         self.of_pos = _whole(of_pos, self.n_neg)
         self.of_neg = _whole(of_neg, self.n_pos)
+        pairs = 2 * self.n_pos * self.n_neg
+        self.auc = int(self.of_pos.sum()) / pairs if pairs else math.nan
 
     @property
     def short(self) -> str:

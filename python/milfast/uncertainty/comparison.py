@@ -87,7 +87,8 @@ class Comparison:
     def p_value(self) -> float:
         """The p-value; NaN when the test is undefined.
 
-        Where it is too small for a double this is the smallest positive one (5e-324), which it is below; `log_p` has it.
+        Where it is too small for a double this is the smallest positive one (5e-324), which it is below; `log_p` has
+        it.
         """
         return _exp(self.log_p)
 
@@ -125,8 +126,9 @@ class Comparison:
         >>> from milfast.uncertainty import mcnemar_from_counts
         >>> result = mcnemar_from_counts(both=40, first_only=10, second_only=2, neither=8, names=("ours", "theirs"))
         >>> print(result.summary())
-        accuracy: ours 0.83, theirs 0.70; difference 0.13, 95 % interval 0.02 to 0.25 (score); p = 0.022 (mid-p McNemar, 60 paired items)
-        """  # noqa: E501
+        accuracy: ours 0.83, theirs 0.70; difference 0.13, 95 % interval 0.02 to 0.25 (score);
+        p = 0.022 (mid-p McNemar, 60 paired items)
+        """
         return "\n".join((self._sentence(), *(f"  {pair._sentence()}" for pair in self.pairs), *self.notes))
 
     def to_dict(self) -> dict[str, Any]:

@@ -37,8 +37,8 @@ def mcnemar(
 ) -> Comparison:
     """Compare the accuracies of two classifiers on the same items (McNemar 1947, Psychometrika 12).
 
-    Only items that one gets right and the other wrong speak: b for the first, c for the second. When the classifiers are
-    equally accurate, b is the number of heads among b + c tosses of a fair coin. Sensitivities are compared by the
+    Only items that one gets right and the other wrong speak: b for the first, c for the second. When the classifiers
+    are equally accurate, b is the number of heads among b + c tosses of a fair coin. Sensitivities are compared by the
     positive items alone, and specificities by the negative ones.
 
     Parameters
@@ -51,7 +51,8 @@ def mcnemar(
           Methodol. 13).
         - ``"exact"``: twice the smaller binomial tail. Never rejects too often.
         - ``"chi2"``: (b - c)^2 / (b + c). Rejects a little too often when b + c is small.
-        - ``"chi2-corrected"``: (abs(b - c) - 1)^2 / (b + c), at least 0. As cautious as the exact test.
+        - ``"chi2-corrected"``: (abs(b - c) - 1)^2 / (b + c). As cautious as the exact test, but below
+          1 where b = c, for the correction overshoots there.
     interval : {"score", "newcombe", "bonett-price", "wald"}
         How the difference of the accuracies is bounded:
 
@@ -89,7 +90,7 @@ def mcnemar(
     >>> theirs = np.where(np.arange(12) < 5, 1 - labels, labels)
     >>> result = mcnemar(ours == labels, theirs == labels, names=("ours", "theirs"))
     >>> result
-    Comparison(ours - theirs: 0.42 [0.14, 0.68], p = 0.031, method='mid-p McNemar', n=12)
+    Comparison(ours - theirs: 0.42 [0.07, 0.68], p = 0.031, method='mid-p McNemar', n=12)
     >>> result.details
     {'both': 7, 'first_only': 5, 'second_only': 0, 'neither': 0}
     """
@@ -162,12 +163,15 @@ def mcnemar_from_counts(
     title = _choose(method, _MCNEMAR)
     n, b, c = sum(counts.values()), counts["first_only"], counts["second_only"]
     if n == 0:
-        raise ValueError("the table is empty: at least one of both, first_only, second_only and neither must be positive")
+        raise ValueError(
+            "the table is empty: at least one of both, first_only, second_only and neither must be positive"
+        )
     if interval not in _PAIRED_RULES:
         raise ValueError(f"interval must be one of {', '.join(_PAIRED_RULES)}; got {interval!r}")
     low, high = _PAIRED_RULES[interval](counts["both"], b, c, counts["neither"], level)
+    df: tuple[float, ...] = ()
     if method in ("mid-p", "exact"):
-        statistic, df, log_p = float(b), (), _log_binomial_p(b, c, mid=method == "mid-p")
+        statistic, log_p = float(b), _log_binomial_p(b, c, mid=method == "mid-p")
     else:
         statistic, df = _chi2(b, c, corrected=method == "chi2-corrected"), (1.0,)
         log_p = log_upper_chi2(statistic, 1)
@@ -266,8 +270,8 @@ def equivalence(
 
     Two one-sided tests (Schuirmann 1987, J. Pharmacokinet. Biopharm. 15): that the difference of the accuracies, first
     minus second, is above the lower margin, and that it is below the upper one, each by Tango's score test for matched
-    pairs (Tango 1998, Stat. Med. 17). The p-value is the larger of the two, and small when they *are* equivalent. A large
-    p-value of `mcnemar` never shows that.
+    pairs (Tango 1998, Stat. Med. 17). The p-value is the larger of the two, and small when they *are* equivalent. A
+    large p-value of `mcnemar` never shows that.
 
     Parameters
     ----------
@@ -275,10 +279,11 @@ def equivalence(
         As for `mcnemar`.
     margin : float or (float, float)
         The largest difference that would not matter, chosen before looking; a pair is (lowest, highest). With one side
-        infinite this is a test of non-inferiority: ``(-0.02, math.inf)`` asks whether the first is less than 0.02 worse.
+        infinite this is a test of non-inferiority: ``(-0.02, math.inf)`` asks whether the first is less than 0.02
+        worse.
     level : float
-        One minus the error rate of the test. The interval of the difference is the one that lies within the margins
-        exactly when the p-value is below 1 - level: it has the level 2 `level` - 1, 90 % for 0.95.
+        One minus the error rate of the test. The interval of the difference has the level 2 `level` - 1, 90 % for
+        0.95: it lies within the margins exactly when the p-value is below 1 - `level`.
     names : sequence of str, optional
         The classifiers; A and B otherwise.
 
@@ -290,8 +295,8 @@ def equivalence(
     Raises
     ------
     ValueError
-        When a margin does not lie on its side of 0 or is beyond 1, both are infinite, `level` is not between 0.5 and 1,
-        or as `mcnemar`.
+        When a margin does not lie on its side of 0 or is beyond 1, both are infinite, `level` is not between 0.5 and
+        1, or as `mcnemar`.
     TypeError
         When an argument cannot be read.
 
@@ -302,7 +307,7 @@ def equivalence(
     >>> ours, theirs = np.ones(500, dtype=bool), np.ones(500, dtype=bool)
     >>> ours[:40], theirs[5:43] = False, False
     >>> equivalence(ours, theirs, 0.02)
-    Comparison(A - B: -0.004 [-0.015, 0.006], p = 0.010, method='equivalence within -0.02 to 0.02', n=500)
+    Comparison(A - B: -0.004 [-0.015, 0.006], p = 0.015, method='equivalence within -0.02 to 0.02', n=500)
     """
     _require_level(level)
     if level <= 0.5:
@@ -350,7 +355,7 @@ def _log_binomial_p(b: int, c: int, *, mid: bool) -> float:
 def _chi2(b: int, c: int, *, corrected: bool) -> float:
     if b + c == 0:
         return 0.0
-    gap = max(0, abs(b - c) - 1) if corrected else b - c
+    gap = abs(b - c) - 1 if corrected else b - c
     return gap**2 / (b + c)
 
 
@@ -467,7 +472,8 @@ def _bools(values: Any, name: str) -> NDArray[np.bool_]:
     if len(odd):
         place = ", ".join(str(i) for i in odd[0])
         raise ValueError(f"{name}[{place}] is {x[tuple(odd[0])]}: pass whether each is right, predictions == labels")
-    return x == 1
+    right: NDArray[np.bool_] = x == 1
+    return right
 
 
 def _whole(value: Any, name: str) -> int:
