@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from milfast.uncertainty.aucs import compare_auc, compare_aucs
 from milfast.uncertainty.comparison import Comparison
+from milfast.uncertainty.cross_validation import (
+    Improvement,
+    Posterior,
+    bayesian_ttest,
+    corrected_ttest,
+    five_by_two,
+    probability_of_improvement,
+)
 from milfast.uncertainty.intervals import (
     Interval,
     auc_interval,
@@ -17,17 +25,23 @@ from milfast.uncertainty.published import Audit, auc_limits, audit
 __all__ = [
     "Audit",
     "Comparison",
+    "Improvement",
     "Interval",
+    "Posterior",
     "auc_interval",
     "auc_limits",
     "audit",
+    "bayesian_ttest",
     "cochran_q",
     "compare_auc",
     "compare_aucs",
+    "corrected_ttest",
     "equivalence",
+    "five_by_two",
     "interval_of_auc",
     "mcnemar",
     "mcnemar_from_counts",
     "mean_interval",
+    "probability_of_improvement",
     "proportion_interval",
 ]
