@@ -20,6 +20,15 @@ from milfast.uncertainty.intervals import (
     proportion_interval,
 )
 from milfast.uncertainty.paired import cochran_q, equivalence, mcnemar, mcnemar_from_counts
+from milfast.uncertainty.power import (
+    SampleSize,
+    sample_size_auc,
+    sample_size_half_width,
+    sample_size_improvement,
+    sample_size_paired,
+    sample_size_unpaired,
+)
+from milfast.uncertainty.proportions import compare_proportions
 from milfast.uncertainty.published import Audit, auc_limits, audit
 
 __all__ = [
@@ -28,6 +37,7 @@ __all__ = [
     "Improvement",
     "Interval",
     "Posterior",
+    "SampleSize",
     "auc_interval",
     "auc_limits",
     "audit",
@@ -35,6 +45,7 @@ __all__ = [
     "cochran_q",
     "compare_auc",
     "compare_aucs",
+    "compare_proportions",
     "corrected_ttest",
     "equivalence",
     "five_by_two",
@@ -44,4 +55,9 @@ __all__ = [
     "mean_interval",
     "probability_of_improvement",
     "proportion_interval",
+    "sample_size_auc",
+    "sample_size_half_width",
+    "sample_size_improvement",
+    "sample_size_paired",
+    "sample_size_unpaired",
 ]

@@ -505,8 +505,8 @@ def probability_of_improvement(
 ) -> Improvement:
     """How often the first model beats the second, half of the ties counted, and whether that is enough.
 
-    The rule of Bouthillier et al. (2021, MLSys, arXiv 2103.03098): with the percentile bootstrap interval of P(A > B), a
-    lower bound above 0.5 is significant, and an upper bound above `gamma` meaningful.
+    The rule of Bouthillier et al. (2021, MLSys, arXiv 2103.03098): with the percentile bootstrap interval of P(A > B),
+    a lower bound above 0.5 is significant, and an upper bound above `gamma` meaningful.
 
     Parameters
     ----------
