@@ -19,6 +19,7 @@ from milfast.uncertainty.intervals import (
     mean_interval,
     proportion_interval,
 )
+from milfast.uncertainty.many import friedman
 from milfast.uncertainty.paired import cochran_q, equivalence, mcnemar, mcnemar_from_counts
 from milfast.uncertainty.power import (
     SampleSize,
@@ -30,14 +31,23 @@ from milfast.uncertainty.power import (
 )
 from milfast.uncertainty.proportions import compare_proportions
 from milfast.uncertainty.published import Audit, auc_limits, audit
+from milfast.uncertainty.variance import (
+    Normality,
+    VarianceComponents,
+    normal_quantiles,
+    normality,
+    variance_components,
+)
 
 __all__ = [
     "Audit",
     "Comparison",
     "Improvement",
     "Interval",
+    "Normality",
     "Posterior",
     "SampleSize",
+    "VarianceComponents",
     "auc_interval",
     "auc_limits",
     "audit",
@@ -49,10 +59,13 @@ __all__ = [
     "corrected_ttest",
     "equivalence",
     "five_by_two",
+    "friedman",
     "interval_of_auc",
     "mcnemar",
     "mcnemar_from_counts",
     "mean_interval",
+    "normal_quantiles",
+    "normality",
     "probability_of_improvement",
     "proportion_interval",
     "sample_size_auc",
@@ -60,4 +73,5 @@ __all__ = [
     "sample_size_improvement",
     "sample_size_paired",
     "sample_size_unpaired",
+    "variance_components",
 ]
