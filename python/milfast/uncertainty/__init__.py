@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+from milfast.uncertainty.areas import multiclass_auc_interval
 from milfast.uncertainty.aucs import compare_auc, compare_aucs
+from milfast.uncertainty.classification import (
+    accuracy_interval,
+    balanced_accuracy_interval,
+    f1_interval,
+    precision_interval,
+    sensitivity_interval,
+    specificity_interval,
+)
 from milfast.uncertainty.comparison import Comparison
 from milfast.uncertainty.cross_validation import (
     Improvement,
@@ -31,6 +40,7 @@ from milfast.uncertainty.power import (
 )
 from milfast.uncertainty.proportions import compare_proportions
 from milfast.uncertainty.published import Audit, auc_limits, audit
+from milfast.uncertainty.resampling import bootstrap_interval
 from milfast.uncertainty.variance import (
     Normality,
     VarianceComponents,
@@ -48,24 +58,30 @@ __all__ = [
     "Posterior",
     "SampleSize",
     "VarianceComponents",
+    "accuracy_interval",
     "auc_interval",
     "auc_limits",
     "audit",
+    "balanced_accuracy_interval",
     "bayesian_ttest",
+    "bootstrap_interval",
     "cochran_q",
     "compare_auc",
     "compare_aucs",
     "compare_proportions",
     "corrected_ttest",
     "equivalence",
+    "f1_interval",
     "five_by_two",
     "friedman",
     "interval_of_auc",
     "mcnemar",
     "mcnemar_from_counts",
     "mean_interval",
+    "multiclass_auc_interval",
     "normal_quantiles",
     "normality",
+    "precision_interval",
     "probability_of_improvement",
     "proportion_interval",
     "sample_size_auc",
@@ -73,5 +89,7 @@ __all__ = [
     "sample_size_improvement",
     "sample_size_paired",
     "sample_size_unpaired",
+    "sensitivity_interval",
+    "specificity_interval",
     "variance_components",
 ]
