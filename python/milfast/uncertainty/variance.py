@@ -13,7 +13,7 @@ import numpy as np
 
 from milfast.uncertainty.comparison import _exp, _plain, read_numbers, show_p
 from milfast.uncertainty.intervals import Interval, _require_level
-from milfast.uncertainty.tails import log_upper_f
+from milfast.uncertainty.tails import log_upper_f, t_quantile
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -247,9 +247,6 @@ def variance_components(values: ArrayLike, *, level: float = 0.95) -> VarianceCo
     >>> [round(share, 2) for share in parts.shares], round(parts.se, 3), round(parts.naive_se, 3)
     ([0.12, 0.85, 0.02], 0.021, 0.011)
     """
-    # Imported here because scipy takes longer to load than the rest of milfast.
-    from scipy.special import stdtrit
-
     _require_level(level)
     y = read_numbers(values, "values", (2,))
     n_seeds, n_folds = y.shape
@@ -290,7 +287,7 @@ def variance_components(values: ArrayLike, *, level: float = 0.95) -> VarianceCo
     below = sum((weight * m) ** 2 / d for m, d, weight in used)
     df = total**2 / below if below > 0 else float(df_fold)
     se = math.sqrt(total / y.size)
-    half = -float(stdtrit(df, (1 - level) / 2)) * se
+    half = t_quantile(df, level) * se
     if seed < 0 or fold < 0:
         which = " and ".join(name for name, part in (("seeds", seed), ("folds", fold)) if part < 0)
         notes += (f"the estimated variance of {which} is negative and counts as 0",)
