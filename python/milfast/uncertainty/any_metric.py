@@ -82,7 +82,7 @@ def compare_metric(
     level : float
         Nominal coverage.
     measure : str, optional
-        What the metric is; the name of the function otherwise.
+        What the metric is; the name of the function otherwise, if it has one.
     names : sequence of str, optional
         The models; A and B otherwise.
     random_state : int, Generator, SeedSequence or None
@@ -183,7 +183,7 @@ def compare_metric(
         df=(),
         method=title if code is None else f"{title} of clusters",
         n=len(y),
-        measure=measure or str(getattr(metric, "__name__", "metric")),
+        measure=measure or getattr(metric, "__name__", "metric").replace("<lambda>", "metric"),
         notes=tuple(notes),
         details={"n_exchanges": draws, "seed": seed} if test == "exchange" else {"seed": seed},
     )

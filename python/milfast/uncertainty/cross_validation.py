@@ -125,6 +125,9 @@ def five_by_two(
 ) -> Comparison:
     """Compare two models by five repeats of 2-fold cross-validation.
 
+    Both tests presume that the halves of a repeat vary independently. On small data they do not, and the tests find too
+    much (docs/uncertainty.md has rates): `corrected_ttest` is the safer choice there.
+
     Parameters
     ----------
     values_a, values_b : array_like, shape (5, 2)

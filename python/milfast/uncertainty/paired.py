@@ -374,7 +374,7 @@ def equivalence(
         method=title,
         n=n,
         notes=("a small p-value shows equivalence, a large one shows nothing", *plain.notes),
-        details=plain.details | {"margin": (low, high)},
+        details=plain.details | {"margin": [side if math.isfinite(side) else None for side in (low, high)]},
     )
 
 
