@@ -75,6 +75,22 @@ def test_centroids_are_those_of_the_other_folds() -> None:
         assert found[k] == pytest.approx(np.mean(near == labels[fold == k]))
 
 
+def test_the_halves_of_a_repeat_go_together_on_few_items() -> None:
+    """Why 5x2cv tests err: they presume that the differences of the two halves vary independently."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(100) % 2
+    halves = []
+    for _ in range(500):
+        features = rng.normal(size=(2, 100, 5)) + 0.35 * labels[:, None]
+        fold = np.empty(100, dtype=np.int64)
+        for label in (0, 1):
+            fold[labels == label] = rng.permutation(50) % 2
+        first, second = (rates._centroids(x, labels, fold, 2) for x in features)
+        halves.append(first - second)
+    # 0 gives above 0.17 once in 10,000 times
+    assert np.corrcoef(np.transpose(halves))[0, 1] > 0.25
+
+
 def test_each_design_has_its_own_numbers() -> None:
     one = rates.simulate(runs=20, parts=["friedman", "auc"])["cells"]
     other = rates.simulate(runs=20, parts=["friedman"])["cells"]

@@ -442,8 +442,9 @@ def normality(values: ArrayLike) -> Normality:
     # scaled, because the squares of tiny figures underflow
     centred = centred / np.max(np.abs(centred))
     variance = float(np.mean(centred**2))
-    tested = shapiro(centred[:: max(1, -(-n // 5000))])
-    notes = ("W and p are those of every so manieth run: they hold up to 5000",) if n > 5000 else ()
+    step = -(-n // 5000)
+    tested = shapiro(centred[::step])
+    notes = (f"W and p are those of one in {step} ordered runs: the test is made for 5000 at most",) if step > 1 else ()
     deviation = math.sqrt(variance * n / (n - 1))
     return Normality(
         n,
