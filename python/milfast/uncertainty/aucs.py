@@ -57,8 +57,9 @@ def compare_auc(
         up, and the lengths may differ. A model tried twice on the same items is paired; ignoring that loses power.
     clusters : array_like, shape (n,), or Bags, optional
         What each item belongs to, such as its patient, when items of one are alike; with `Bags` items are instances.
-        The variance is that between clusters (Obuchowski 1997, Biometrics 53) and Student's law on one degree of
-        freedom less than there are clusters takes the place of the normal one. Not with `labels_b`.
+        The variance is that between clusters (Obuchowski 1997, Biometrics 53), and Student's law takes the place of the
+        normal one, on one degree of freedom less than there are clusters with a positive, or with a negative, whichever
+        are fewer. Not with `labels_b`.
     level : float
         Nominal coverage of the interval of the difference.
     names : sequence of str, optional
@@ -129,8 +130,8 @@ def compare_aucs(
     labels : array_like, shape (n,)
         {0, 1}, bool or {-1, 1}; anything else two-valued needs `pos_label`.
     clusters : array_like, shape (n,), or Bags, optional
-        As for `compare_auc`. With K clusters and rank r, (K - r) / (r (K - 1)) times the statistic is an F statistic
-        with (r, K - r) degrees of freedom.
+        As for `compare_auc`. With K such clusters and rank r, (K - r) / (r (K - 1)) times the statistic is an F
+        statistic with (r, K - r) degrees of freedom.
     level : float
         Nominal coverage of the intervals of the pairs.
     names : sequence of str, optional
@@ -193,8 +194,8 @@ def compare_aucs(
     elif clustered is None:
         log_p = log_upper_chi2(statistic, rank) if rank else 0.0
     else:
-        df = (float(rank), float(clustered.n - rank)) if rank else ()
-        statistic *= (clustered.n - rank) / (rank * (clustered.n - 1)) if rank else 1
+        df = (float(rank), float(clustered.fewer - rank)) if rank else ()
+        statistic *= (clustered.fewer - rank) / (rank * (clustered.fewer - 1)) if rank else 1
         log_p = log_upper_f(statistic, *df) if df else 0.0
     title = "DeLong chi-squared" if clustered is None else "DeLong F of clusters"
     notes = [why] if why else []
@@ -264,10 +265,20 @@ class _Clusters:
         return cls(int(code.max()) + 1, code[positive], code[~positive])
 
     @property
+    def holding(self) -> tuple[int, int]:
+        """How many clusters hold a positive, and how many a negative."""
+        return len(np.unique(self.of_pos)), len(np.unique(self.of_neg))
+
+    @property
+    def fewer(self) -> int:
+        """The fewer of these: that many say how much the rarer class varies."""
+        return min(self.holding)
+
+    @property
     def short(self) -> str:
         """Which class lies within one cluster; empty when neither does."""
-        for code, name in ((self.of_pos, "positives"), (self.of_neg, "negatives")):
-            if len(np.unique(code)) == 1:
+        for count, name in zip(self.holding, ("positives", "negatives"), strict=True):
+            if count == 1:
                 return f"all {name} in one cluster"
         return ""
 
@@ -293,7 +304,7 @@ class _Clusters:
         sums = [self.sums(*contrast) for contrast in contrasts]
         # both in units of 1 / (2 m n)
         pos, neg = (np.array([s[side] for s in sums]) for side in (0, 1))
-        with_pos, with_neg = len(np.unique(self.of_pos)), len(np.unique(self.of_neg))
+        with_pos, with_neg = self.holding
         cross = pos @ neg.T
         total = (
             pos @ pos.T * with_pos / (with_pos - 1)
@@ -377,7 +388,7 @@ def _tested(
     kind = "DeLong" if paired else "unpaired DeLong"
     df: tuple[float, ...] = ()
     if clusters is not None:
-        kind, df = "DeLong of clusters", (float(clusters.n - 1),)
+        kind, df = "DeLong of clusters", (float(clusters.fewer - 1),)
     notes: list[str] = []
     low = high = z = math.nan
     if why:
@@ -398,8 +409,8 @@ def _tested(
         notes.append(why)
     elif any(auc in (0.0, 1.0) for auc in aucs):
         notes.append(_CERTAIN)
-    if clusters is not None and clusters.n < 20:
-        notes.append(f"{clusters.n} clusters are few: test and interval trust their variance")
+    if clusters is not None and clusters.fewer < 20:
+        notes.append(f"{clusters.fewer} clusters with a class are few: test and interval trust their variance")
     n_pos, n_neg = size
     n_clusters = None if clusters is None else clusters.n
     return Comparison(
@@ -425,8 +436,8 @@ def _chi2(models: list[_Placed], clusters: _Clusters | None) -> tuple[float, int
     last = models[-1]
     if short := last.short or (clusters.short if clusters else ""):
         return math.nan, 0, f"labels hold {short}: the spread of the AUCs is undefined"
-    if clusters is not None and clusters.n < len(models):
-        return math.nan, 0, f"{clusters.n} clusters are too few to compare {len(models)} models"
+    if clusters is not None and clusters.fewer < len(models):
+        return math.nan, 0, f"{clusters.fewer} clusters with a class are too few to compare {len(models)} models"
     if clusters is None:
         contrasts = [_contrast(m, last) for m in models[:-1]]
         of_pos, of_neg = (np.array([c[side] for c in contrasts]) for side in (0, 1))
