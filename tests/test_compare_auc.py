@@ -8,6 +8,7 @@ from statistics import NormalDist
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from conftest import golden_cases
 from hypothesis import given
@@ -245,6 +246,14 @@ def test_messages(call: Any, error: type[Exception], message: str) -> None:
         call()
 
 
+def test_columns_of_a_data_frame_are_models() -> None:
+    table = {"a": [1, 2, 3, 5, 4], "b": [2, 3, 5, 1, 4], "c": [3, 1, 4, 0, 2]}
+    labels = [0, 1, 1, 0, 1]
+    want = compare_aucs(table, labels)
+    assert compare_aucs(pd.DataFrame(table), pd.Series(labels)) == want
+    assert compare_aucs(np.array(list(table.values())), labels, names=("a", "b", "c")) == want
+
+
 def test_kinds_of_input() -> None:
     labels = [0, 0, 1, 1, 1, 0]
     a, b = np.array([1, 4, 3, 5, 6, 2]), np.array([3, 1, 2, 6, 5, 4])
@@ -296,6 +305,7 @@ def test_clusters_have_the_variance_of_obuchowski() -> None:
     assert result.difference is not None
     assert result.statistic == pytest.approx(result.difference.estimate / math.sqrt(variance), rel=1e-10)
     assert (result.df, result.difference.n_clusters, result.details["n_clusters"]) == ((24.0,), 25, 25)
+    assert result.summary().splitlines()[0].endswith("(DeLong of clusters, 200 paired items in 25 clusters)")
     half = stats.t.ppf(0.975, 24) * math.sqrt(variance)
     assert result.difference.half_width == pytest.approx(half, rel=1e-10)
 

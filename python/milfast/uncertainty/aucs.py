@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -18,7 +17,7 @@ from milfast.uncertainty.resampling import cluster_codes
 from milfast.uncertainty.tails import log_two_sided_normal, log_two_sided_t, log_upper_chi2, log_upper_f, t_quantile
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -125,8 +124,9 @@ def compare_aucs(
 
     Parameters
     ----------
-    scores : mapping of str to array_like, or array_like, shape (k, n)
-        Scores of each model; higher means more positive. The keys of a mapping are the names.
+    scores : mapping of str to array_like, data frame, or array_like, shape (k, n)
+        Scores of each model; higher means more positive. The keys of a mapping, or columns of a data frame, are the
+        names.
     labels : array_like, shape (n,)
         {0, 1}, bool or {-1, 1}; anything else two-valued needs `pos_label`.
     clusters : array_like, shape (n,), or Bags, optional
@@ -169,14 +169,16 @@ def compare_aucs(
     Comparison(large 0.786, small 0.486, tiny 0.543, p = 0.52, method='DeLong chi-squared', n=12)
     """
     _require_level(level)
+    table: Any = scores
     rows: list[Any]
-    if isinstance(scores, Mapping):
+    if hasattr(table, "keys"):  # a dict, or a data frame with a column a model
         if names is not None:
             raise TypeError("names must not be given when scores is a mapping: its keys are the names")
-        names, rows = list(scores), list(scores.values())
+        names = list(table.keys())
+        rows = [table[name] for name in names]
         labelled = [f"scores[{name!r}]" for name in names]
     else:
-        rows = list(np.asarray(scores) if not isinstance(scores, (list, tuple)) else scores)
+        rows = list(table if isinstance(table, (list, tuple)) else np.asarray(table))
         labelled = [f"scores[{i}]" for i in range(len(rows))]
     if len(rows) < 2:
         raise ValueError(f"scores must hold two models or more; got {len(rows)}")
