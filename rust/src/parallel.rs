@@ -161,17 +161,22 @@ fn each(n: usize, large: bool, interrupt: &Interrupt, task: &(dyn Fn(usize) -> R
     let Some(pool) = (if large && n > 1 { pool()? } else { None }) else {
         return (0..n).try_for_each(step);
     };
-    let failed = AtomicBool::new(false);
-    let first = Mutex::new(None);
+    // Each thread takes the next task when it is done with one, so that tasks of different lengths come out even. A thread
+    // that is not woken in time finds nothing left to do.
+    let (next, first) = (AtomicUsize::new(0), Mutex::new(None));
     pool.install(|| {
-        (0..n).into_par_iter().for_each(|i| {
-            if !failed.load(Ordering::Relaxed)
-                && let Err(error) = step(i)
-            {
-                failed.store(true, Ordering::Relaxed);
-                let mut first = first.lock().unwrap_or_else(PoisonError::into_inner);
-                if first.as_ref().is_none_or(|&(before, _)| i < before) {
-                    *first = Some((i, error));
+        (0..pool.current_num_threads().min(n)).into_par_iter().with_max_len(1).for_each(|_| {
+            loop {
+                let i = next.fetch_add(1, Ordering::Relaxed);
+                if i >= n {
+                    return;
+                }
+                if let Err(error) = step(i) {
+                    next.store(n, Ordering::Relaxed); // those before it have begun
+                    let mut first = first.lock().unwrap_or_else(PoisonError::into_inner);
+                    if first.as_ref().is_none_or(|&(before, _)| i < before) {
+                        *first = Some((i, error));
+                    }
                 }
             }
         });
