@@ -102,10 +102,14 @@ impl Bins {
         key >> (52 - self.bits)
     }
 
+    #[inline]
     fn open(&mut self, page: usize) -> Result<()> {
-        if self.pages[page].is_empty() {
-            self.pages[page] = memory::filled(Bin::default(), self.per_octave(), WHAT)?;
-        }
+        if self.pages[page].is_empty() { self.make(page) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn make(&mut self, page: usize) -> Result<()> {
+        self.pages[page] = memory::filled(Bin::default(), self.per_octave(), WHAT)?;
         Ok(())
     }
 

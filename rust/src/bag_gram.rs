@@ -209,11 +209,11 @@ impl<T: Real, G: Fold<T>> RealKernel<T> for Columns<'_, T, G> {
             for rows in self.values[rows.start * T::LANES..rows.end * T::LANES].chunks(TOGETHER * T::LANES) {
                 let folded = fold_rows::<T, S, G>(simd, self.fold, rows, &shifts);
                 if opens {
-                    for (total, value) in totals.iter_mut().zip(folded) {
+                    for (total, value) in totals.iter_mut().zip(&folded) {
                         *total = value.to_f64();
                     }
                 } else {
-                    for (total, value) in totals.iter_mut().zip(folded) {
+                    for (total, &value) in totals.iter_mut().zip(&folded) {
                         *total = G::add(*total, value);
                     }
                 }

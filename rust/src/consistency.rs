@@ -9,7 +9,8 @@ use crate::error::Result;
 use crate::error_sets::{Columns, LANES, Lanes};
 use crate::memory;
 use crate::parallel::{self, Interrupt};
-use crate::simd::{Kernel, Real, Simd, WordKernel, dispatch, dispatch_words};
+use crate::simd::{Kernel, Real, RealKernel, Simd, Vectors, WordKernel, dispatch, dispatch_reals, dispatch_words};
+use crate::tiles::each;
 
 /// Sets of the rows and of the columns of one block of pairs.
 const ROWS: usize = 32;
@@ -151,9 +152,7 @@ fn count_each<S: Simd>(simd: S, rows: &[Lanes], columns: &[Lanes], lane: usize, 
             sums[row] = simd.add(sums[row], simd.count_ones(both));
         }
     }
-    for (row, &sums) in sums.iter().enumerate() {
-        add_to(simd, &mut counts[COLUMNS * row..], sums, digit);
-    }
+    each!(row < LANES => { add_to(simd, &mut counts[COLUMNS * row..], sums[row], digit) });
 }
 
 /// Sum and carry of three bits, in every place.
@@ -462,30 +461,43 @@ const SUMS: usize = 16;
 /// Moments of some numbers.
 struct MomentsOf<'a>(&'a [f64]);
 
-impl Kernel for MomentsOf<'_> {
+impl RealKernel<f64> for MomentsOf<'_> {
     type Output = Moments;
     #[inline(always)]
-    fn run(self) -> Moments {
+    fn run<S: Vectors<f64>>(self, simd: S) -> Moments {
         let (chunks, rest) = self.0.as_chunks::<SUMS>();
-        let (mut sums, mut min, mut max) = ([0.0; SUMS], [f64::INFINITY; SUMS], [f64::NEG_INFINITY; SUMS]);
+        let registers = SUMS / S::WIDTH; // at most 8
+        let mut all = [simd.splat(0.0); 8];
+        let (mut low, mut high) = ([simd.splat(f64::INFINITY); 8], [simd.splat(f64::NEG_INFINITY); 8]);
         for x in chunks {
-            for i in 0..SUMS {
-                sums[i] += x[i];
-                min[i] = if x[i] < min[i] { x[i] } else { min[i] };
-                max[i] = if x[i] > max[i] { x[i] } else { max[i] };
-            }
+            each!(i < registers => {
+                let x = simd.load(&x[i * S::WIDTH..]);
+                all[i] = simd.add(all[i], x);
+                low[i] = simd.min(x, low[i]);
+                high[i] = simd.max(x, high[i]);
+            });
         }
+        let (mut sums, mut min, mut max) = ([0.0; SUMS], [0.0; SUMS], [0.0; SUMS]);
+        each!(i < registers => {
+            let at = i * S::WIDTH;
+            simd.store(all[i], &mut sums[at..]);
+            simd.store(low[i], &mut min[at..]);
+            simd.store(high[i], &mut max[at..]);
+        });
         for (i, &x) in rest.iter().enumerate() {
             sums[i] += x;
             (min[i], max[i]) = (min[i].min(x), max[i].max(x));
         }
         let mean = sums.iter().sum::<f64>() / self.0.len().max(1) as f64;
-        let mut squares = [0.0; SUMS];
+        let (middle, mut all) = (simd.splat(mean), [simd.splat(0.0); 8]);
         for x in chunks {
-            for i in 0..SUMS {
-                squares[i] += (x[i] - mean) * (x[i] - mean);
-            }
+            each!(i < registers => {
+                let step = simd.sub(simd.load(&x[i * S::WIDTH..]), middle);
+                all[i] = simd.add(all[i], simd.mul(step, step));
+            });
         }
+        let mut squares = [0.0; SUMS];
+        each!(i < registers => { simd.store(all[i], &mut squares[i * S::WIDTH..]) });
         for (i, &x) in rest.iter().enumerate() {
             squares[i] += (x - mean) * (x - mean);
         }
@@ -601,7 +613,7 @@ impl Columns {
                 if undefined > 0 {
                     n = numbers_first(&mut values[..n]);
                 }
-                moments = moments.and(dispatch(MomentsOf(&values[..n])));
+                moments = moments.and(dispatch_reals(MomentsOf(&values[..n])));
             }
             Ok(moments)
         })?;

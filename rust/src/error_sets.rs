@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::parallel::{self, Interrupt};
-use crate::simd::{Kernel, dispatch};
+use crate::simd::{Kernel, Simd, WordKernel, dispatch, dispatch_words};
 
 /// Sets side by side, one a lane.
 pub(crate) const LANES: usize = 8;
@@ -367,37 +367,30 @@ struct SqueezePanel<'a> {
     out: &'a mut [Lanes],
 }
 
-impl Kernel for SqueezePanel<'_> {
+impl WordKernel for SqueezePanel<'_> {
     type Output = ();
     #[inline(always)]
-    fn run(self) {
-        let (mut pending, mut filled, mut next) = ([0; LANES], 0, 0);
-        for (words, squeeze) in self.panel.iter().zip(self.squeezes) {
-            let mut x = words.0;
-            for lane in &mut x {
-                *lane &= squeeze.mask;
-            }
-            for i in 0..6 {
-                for lane in &mut x {
-                    let moved = *lane & squeeze.moves[i];
-                    *lane = (*lane ^ moved) | (moved >> (1 << i));
+    fn run<S: Simd>(self, simd: S) {
+        for lane in (0..LANES).step_by(S::WIDTH) {
+            let (mut pending, mut filled, mut next) = (simd.splat(0), 0, 0);
+            for (words, squeeze) in self.panel.iter().zip(self.squeezes) {
+                let mut x = simd.and(simd.load(&words.0[lane..]), simd.splat(squeeze.mask));
+                for (i, &moves) in squeeze.moves.iter().enumerate() {
+                    let moved = simd.and(x, simd.splat(moves));
+                    x = simd.or(simd.xor(x, moved), simd.down(moved, 1 << i));
                 }
-            }
-            for lane in 0..LANES {
-                pending[lane] |= x[lane] << filled;
-            }
-            let more = filled + squeeze.mask.count_ones();
-            if more >= u64::BITS {
-                self.out[next] = Lanes(pending);
-                next += 1;
-                for lane in 0..LANES {
-                    pending[lane] = x[lane].checked_shr(u64::BITS - filled).unwrap_or(0);
+                pending = simd.or(pending, simd.up(x, filled));
+                let more = filled + squeeze.mask.count_ones();
+                if more >= u64::BITS {
+                    simd.store(pending, &mut self.out[next].0[lane..]);
+                    next += 1;
+                    pending = simd.down(x, u64::BITS - filled);
                 }
+                filled = more % u64::BITS;
             }
-            filled = more % u64::BITS;
-        }
-        if filled > 0 {
-            self.out[next] = Lanes(pending);
+            if filled > 0 {
+                simd.store(pending, &mut self.out[next].0[lane..]);
+            }
         }
     }
 }
@@ -462,7 +455,7 @@ impl Columns {
             let mut sizes = [self.always; LANES];
             for (shift, (squeezes, digit)) in squeezes.iter().zip(&self.digits).enumerate() {
                 let out = &mut panel[digit.clone()];
-                dispatch(SqueezePanel { panel: whole, squeezes, out });
+                dispatch_words(SqueezePanel { panel: whole, squeezes, out });
                 dispatch(Sizes { panel: out, shift, out: &mut sizes });
             }
             sizes
@@ -508,17 +501,30 @@ impl Columns {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::simd::words_on_every_level;
+
+    /// The bits of a word that one mask keeps, and behind them those that another one keeps.
+    #[derive(Clone)]
+    struct Both([u64; LANES], [Squeeze; 2]);
+    impl WordKernel for Both {
+        type Output = Lanes;
+        #[inline(always)]
+        fn run<S: Simd>(self, simd: S) -> Lanes {
+            let mut out = [Lanes::default()];
+            SqueezePanel { panel: &[Lanes(self.0); 2], squeezes: &self.1, out: &mut out }.run(simd);
+            out[0]
+        }
+    }
 
     #[test]
     fn kept_bits_move_together() {
         for mask in [0, 1, u64::MAX, 1 << 63, 0x8000_0000_0000_0001, 0x0f0f_3333_5555_1234] {
             let word = 0x1234_5678_9abc_def1_u64.wrapping_mul(0x9e37_79b9_7f4a_7c15);
             let squeezes = [Squeeze::new(mask), Squeeze::new(!mask)];
-            let mut out = [Lanes::default(); 1];
-            SqueezePanel { panel: &[Lanes([word; 8]); 2], squeezes: &squeezes, out: &mut out }.run();
+            let found = words_on_every_level(&Both([word; LANES], squeezes));
             let order = (0..64).filter(|i| mask >> i & 1 == 1).chain((0..64).filter(|i| mask >> i & 1 == 0));
             let want = order.enumerate().fold(0, |bits, (to, from)| bits | (word >> from & 1) << to);
-            assert_eq!(out[0].0, [want; 8]);
+            assert!(found.iter().all(|out| out.0 == [want; LANES]), "{mask:x}");
         }
     }
 }

@@ -289,7 +289,7 @@ fn halves<S: Score>(
     }
     if cells.len() > 4 * BLOCK {
         let labels: Vec<bool> = memory::collect((0..cells.len()).map(|i| i >= n_neg), "the labels")?;
-        return Ok(match wide(cells, &labels, depth, interrupt)? {
+        return Ok(match wide(cells, &&labels[..], depth, interrupt)? {
             Outcome::Counted(doubled_u, _) => doubled_u,
             Outcome::NotANumber | Outcome::NotLabels => 0, // neither got this far
         });
@@ -393,6 +393,24 @@ impl<S: Score, L: Label> Kernel for Assign<'_, S, L> {
     }
 }
 
+/// Labels of whatever type: what is large is compiled once and not for each of them.
+trait Classes<S: Score>: Sync {
+    /// [`Assign`] for the scores from `first` on.
+    fn assign(&self, first: usize, scores: &[S], ids: &mut [u16], wide: &Wide<S>) -> (bool, bool);
+    /// As [`two_valued`].
+    fn two_valued(&self) -> bool;
+}
+
+impl<S: Score, L: Label> Classes<S> for &[L] {
+    fn assign(&self, first: usize, scores: &[S], ids: &mut [u16], wide: &Wide<S>) -> (bool, bool) {
+        dispatch(Assign { scores, labels: &self[first..first + scores.len()], ids, wide })
+    }
+
+    fn two_valued(&self) -> bool {
+        two_valued(self)
+    }
+}
+
 /// Scores from all over the input, sorted.
 fn sample<S: Score>(scores: &[S], depth: u32) -> Result<Vec<S>> {
     let m = (scores.len() / 256).clamp(512, 4096);
@@ -414,7 +432,7 @@ fn pieces(n: usize) -> Result<Vec<usize>> {
 }
 
 /// Count pairs of large input: into wide bins, and then bin by bin.
-fn wide<S: Score, L: Label>(scores: &[S], labels: &[L], depth: u32, interrupt: &Interrupt) -> Result<Outcome> {
+fn wide<S: Score>(scores: &[S], labels: &dyn Classes<S>, depth: u32, interrupt: &Interrupt) -> Result<Outcome> {
     let n = scores.len();
     let sample = sample(scores, depth)?;
     if let Some(outcome) = repeated(scores, labels, &sample, interrupt)? {
@@ -430,15 +448,15 @@ fn wide<S: Score, L: Label>(scores: &[S], labels: &[L], depth: u32, interrupt: &
     let mut rest = &mut ids[..];
     for cut in cuts.windows(2) {
         let (ids, tail) = take(&mut rest).split_at_mut(cut[1] - cut[0]);
-        work.push((&scores[cut[0]..cut[1]], &labels[cut[0]..cut[1]], ids));
+        work.push((cut[0], &scores[cut[0]..cut[1]], ids));
         rest = tail;
     }
-    let counted = parallel::map(work, true, interrupt, |(scores, labels, ids)| {
+    let counted = parallel::map(work, true, interrupt, |(start, scores, ids)| {
         let mut counts = memory::filled(0usize, n_ids, "the sizes of the bins")?;
         let (mut usual, mut nan) = (true, false);
-        for ((scores, labels), ids) in scores.chunks(STEP).zip(labels.chunks(STEP)).zip(ids.chunks_mut(STEP)) {
+        for (first, (scores, ids)) in (start..).step_by(STEP).zip(scores.chunks(STEP).zip(ids.chunks_mut(STEP))) {
             interrupt.check()?;
-            let seen = dispatch(Assign { scores, labels, ids, wide: &wide });
+            let seen = labels.assign(first, scores, ids, &wide);
             usual &= seen.0;
             nan |= seen.1;
             for &id in ids.iter() {
@@ -450,7 +468,7 @@ fn wide<S: Score, L: Label>(scores: &[S], labels: &[L], depth: u32, interrupt: &
     if counted.iter().any(|part| part.2) {
         return Ok(Outcome::NotANumber);
     }
-    if counted.iter().any(|part| !part.1) && !two_valued(labels) {
+    if counted.iter().any(|part| !part.1) && !labels.two_valued() {
         return Ok(Outcome::NotLabels);
     }
 
@@ -535,9 +553,9 @@ struct Tally<S: Score> {
 }
 
 /// Count by value where the sample says that scores repeat; nothing where they do not repeat enough.
-fn repeated<S: Score, L: Label>(
+fn repeated<S: Score>(
     scores: &[S],
-    labels: &[L],
+    labels: &dyn Classes<S>,
     sample: &[S],
     interrupt: &Interrupt,
 ) -> Result<Option<Outcome>> {
@@ -550,8 +568,8 @@ fn repeated<S: Score, L: Label>(
     let Some(slope) = S::slope(low, high, PLACES) else { return Ok(None) };
     let wide = Wide::Line { low, high, slope };
     let cuts = pieces(scores.len())?;
-    let work = cuts.windows(2).map(|cut| (&scores[cut[0]..cut[1]], &labels[cut[0]..cut[1]])).collect();
-    let counted = parallel::map(work, true, interrupt, |(scores, labels): (&[S], &[L])| {
+    let work = cuts.windows(2).map(|cut| (cut[0], &scores[cut[0]..cut[1]])).collect();
+    let counted = parallel::map(work, true, interrupt, |(start, scores): (usize, &[S])| {
         let most_others = scores.len() / 64;
         let mut tally = Tally {
             values: memory::filled(low, PLACES, WHAT)?,
@@ -561,10 +579,10 @@ fn repeated<S: Score, L: Label>(
             nan: false,
         };
         let mut ids = [0; STEP];
-        for (scores, labels) in scores.chunks(STEP).zip(labels.chunks(STEP)) {
+        for (first, scores) in (start..).step_by(STEP).zip(scores.chunks(STEP)) {
             interrupt.check()?;
             let ids = &mut ids[..scores.len()];
-            let seen = dispatch(Assign { scores, labels, ids, wide: &wide });
+            let seen = labels.assign(first, scores, ids, &wide);
             tally.usual &= seen.0;
             tally.nan |= seen.1;
             for (&id, &score) in ids.iter().zip(scores) {
@@ -588,7 +606,7 @@ fn repeated<S: Score, L: Label>(
     if counted.iter().any(|tally| tally.nan) {
         return Ok(Some(Outcome::NotANumber));
     }
-    if counted.iter().any(|tally| !tally.usual) && !two_valued(labels) {
+    if counted.iter().any(|tally| !tally.usual) && !labels.two_valued() {
         return Ok(Some(Outcome::NotLabels));
     }
     let n_groups = counted.iter().map(|tally| PLACES + tally.others.len()).sum();
@@ -675,5 +693,5 @@ pub(crate) fn few<S: Score, L: Label, const N: usize>(scores: &[S], labels: &[L]
 
 /// Count pairs.
 pub(crate) fn doubled_u<S: Score, L: Label>(scores: &[S], labels: &[L], interrupt: &Interrupt) -> Result<Outcome> {
-    if scores.len() <= BLOCK { in_one_block(scores, labels, interrupt) } else { wide(scores, labels, 0, interrupt) }
+    if scores.len() <= BLOCK { in_one_block(scores, labels, interrupt) } else { wide(scores, &labels, 0, interrupt) }
 }

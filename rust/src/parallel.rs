@@ -137,34 +137,52 @@ where
     R: Send,
     F: Fn(T) -> Result<R> + Sync + Send,
 {
-    let step = |item| {
-        interrupt.check()?;
-        task(item)
-    };
-    let Some(pool) = (if large && items.len() > 1 { pool()? } else { None }) else {
-        return items.into_iter().map(step).collect();
-    };
     let mut places = memory::room(items.len(), "the list of tasks")?;
     places.extend(items.into_iter().map(|item| Mutex::new((Some(item), None))));
-    let failed = AtomicBool::new(false);
-    share_out(&pool, places.len(), &|i| {
+    let mut results = memory::room(places.len(), "the list of results")?;
+    each(places.len(), large, interrupt, &|i| {
         let mut place = places[i].lock().unwrap_or_else(PoisonError::into_inner);
-        if !failed.load(Ordering::Relaxed)
-            && let Some(item) = place.0.take()
-        {
-            let result = step(item);
-            failed.fetch_or(result.is_err(), Ordering::Relaxed);
-            place.1 = Some(result);
+        if let Some(item) = place.0.take() {
+            place.1 = Some(task(item)?);
         }
-    });
-    // after a failure some have no result, but one has an error
-    places.into_iter().filter_map(|place| place.into_inner().unwrap_or_else(PoisonError::into_inner).1).collect()
+        Ok(())
+    })?;
+    results.extend(places.into_iter().filter_map(|place| place.into_inner().unwrap_or_else(PoisonError::into_inner).1));
+    Ok(results)
 }
 
-/// Call `task` with each of 0..n on the pool. It is not generic: what rayon makes of it is compiled once and not for
+/// Call `task` with each of 0..n, as in [`map`]. It is not generic: what there is to threads is compiled once and not for
 /// each kind of task, which was a fifth of all code.
-fn share_out(pool: &ThreadPool, n: usize, task: &(dyn Fn(usize) + Sync)) {
-    pool.install(|| (0..n).into_par_iter().for_each(task));
+fn each(n: usize, large: bool, interrupt: &Interrupt, task: &(dyn Fn(usize) -> Result<()> + Sync)) -> Result<()> {
+    let step = |i| {
+        interrupt.check()?;
+        task(i)
+    };
+    let Some(pool) = (if large && n > 1 { pool()? } else { None }) else {
+        return (0..n).try_for_each(step);
+    };
+    // Each thread takes the next task when it is done with one, so that tasks of different lengths come out even. A thread
+    // that is not woken in time finds nothing left to do.
+    let (next, first) = (AtomicUsize::new(0), Mutex::new(None));
+    pool.install(|| {
+        (0..pool.current_num_threads().min(n)).into_par_iter().with_max_len(1).for_each(|_| {
+            loop {
+                let i = next.fetch_add(1, Ordering::Relaxed);
+                if i >= n {
+                    return;
+                }
+                if let Err(error) = step(i) {
+                    next.store(n, Ordering::Relaxed); // those before it have begun
+                    let mut first = first.lock().unwrap_or_else(PoisonError::into_inner);
+                    if first.as_ref().is_none_or(|&(before, _)| i < before) {
+                        *first = Some((i, error));
+                    }
+                }
+            }
+        });
+    });
+    let first = first.into_inner().unwrap_or_else(PoisonError::into_inner);
+    first.map_or(Ok(()), |(_, error)| Err(error))
 }
 
 /// Where `n` rows are cut into tasks of `step` rows; `start` says where the part of a row begins in the output.

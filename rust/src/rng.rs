@@ -39,12 +39,9 @@ fn philox(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
     counter
 }
 
-/// Words of [`LANES`] counters, each in the lower half of 64 bits; the upper half holds anything.
+/// [`round`] of words in the lower halves of 64 bits; the upper halves hold anything.
 ///
 /// So a product is one instruction for each vector, and nothing moves from lane to lane.
-type Wide = [[u64; LANES]; 4];
-
-/// [`round`] of lower halves.
 #[inline(always)]
 fn wide_round(x: [u64; 4], k: [u64; 2]) -> [u64; 4] {
     let a = u64::from(x[0] as u32) * u64::from(MULTIPLIERS[0]);
@@ -62,15 +59,14 @@ fn wide_keys(key: [u32; 2]) -> [[u64; 2]; 10] {
     keys.map(|key| key.map(u64::from))
 }
 
-/// The words of [`LANES`] counters from one on.
+/// Hand the words of [`LANES`] counters from one on to `take`, each with its lane.
 #[inline(always)]
-fn wide_words(counter: [u32; 4], keys: &[[u64; 2]; 10]) -> Wide {
+fn each_counter(counter: [u32; 4], keys: &[[u64; 2]; 10], mut take: impl FnMut(usize, [u64; 4])) {
     let m = MULTIPLIERS.map(u64::from);
     // of the first two rounds, half is the same in all lanes
     let b = u64::from(counter[2]) * m[1];
     let (same, next) = ((b >> 32) ^ u64::from(counter[1]) ^ keys[0][0], b ^ keys[1][0]);
     let product = u64::from(same as u32) * m[0];
-    let mut words = [[0; LANES]; 4];
     for lane in 0..LANES {
         let a = u64::from(counter[0].wrapping_add(lane as u32)) * m[0];
         let b = u64::from(((a >> 32) ^ u64::from(counter[3]) ^ keys[0][1]) as u32) * m[1];
@@ -78,17 +74,8 @@ fn wide_words(counter: [u32; 4], keys: &[[u64; 2]; 10]) -> Wide {
         for key in &keys[2..] {
             x = wide_round(x, *key);
         }
-        for i in 0..4 {
-            words[i][lane] = x[i];
-        }
+        take(lane, x);
     }
-    words
-}
-
-/// The words of [`LANES`] counters from one on.
-#[inline(always)]
-fn words(counter: [u32; 4], keys: &[[u64; 2]; 10]) -> [[u32; LANES]; 4] {
-    wide_words(counter, keys).map(|words| words.map(|word| word as u32))
 }
 
 /// A stream of random words.
@@ -262,6 +249,16 @@ impl Steps {
     }
 }
 
+/// Add a coefficient to each series and multiply it by its variable.
+#[inline(always)]
+fn series_step<const SERIES: usize>(mut series: [(&mut [f64; N], f64, &[f64; N]); SERIES]) {
+    for i in 0..N {
+        for (sum, coefficient, variable) in &mut series {
+            sum[i] = (sum[i] + *coefficient) * variable[i];
+        }
+    }
+}
+
 /// Two independent normals from each two words (Box & Muller 1958), of which the lower halves count.
 ///
 /// The radius is sqrt(-2 ln((u + 1/2) / 2^32)). Two bits of v choose a quadrant, thirty an angle inside (-pi/4, pi/4).
@@ -312,21 +309,20 @@ fn normal_pairs(u: &[u64; N], v: &[u64; N], steps: &mut Steps, normals: &mut [[f
         s2[i] = s[i] * s[i];
         ln[i] = s2[i] * (1.0 / 17.0);
     }
-    for k in 0..7 {
-        for i in 0..N {
-            ln[i] = if k == 6 { ln[i] + LN[k] } else { (ln[i] + LN[k]) * s2[i] };
-            cos[i] = if k == 6 { cos[i] + COS[k] } else { (cos[i] + COS[k]) * angle2[i] };
-            if k < 4 {
-                sin[i] = (sin[i] + SIN[k]) * angle2[i];
-            }
-        }
-    }
+    // a loop over these steps is not unrolled at every level of optimisation, and half as fast then
+    series_step([(ln, LN[0], s2), (cos, COS[0], angle2), (sin, SIN[0], angle2)]);
+    series_step([(ln, LN[1], s2), (cos, COS[1], angle2), (sin, SIN[1], angle2)]);
+    series_step([(ln, LN[2], s2), (cos, COS[2], angle2), (sin, SIN[2], angle2)]);
+    series_step([(ln, LN[3], s2), (cos, COS[3], angle2), (sin, SIN[3], angle2)]);
+    series_step([(ln, LN[4], s2), (cos, COS[4], angle2)]);
+    series_step([(ln, LN[5], s2), (cos, COS[5], angle2)]);
     for (half, normals) in normals.iter_mut().enumerate() {
         for lane in 0..LANES {
             let i = half * LANES + lane;
             let sin = angle[i] + angle[i] * angle2[i] * (sin[i] + SIN[4]);
-            let radius = (e[i] * (-0.5 * LN_2) + (s[i] + s[i] * s2[i] * ln[i])).sqrt().to_bits(); // half of it
-            let (a, b) = if v[i] & 1 == 0 { (cos[i], sin) } else { (sin, cos[i]) };
+            let radius = (e[i] * (-0.5 * LN_2) + (s[i] + s[i] * s2[i] * (ln[i] + LN[6]))).sqrt().to_bits(); // half of it
+            let cos = cos[i] + COS[6];
+            let (a, b) = if v[i] & 1 == 0 { (cos, sin) } else { (sin, cos) };
             let flip = (v[i] << 62) & SIGN;
             normals[lane] = f64::from_bits(radius ^ flip) * a;
             normals[LANES + lane] = f64::from_bits(radius ^ flip ^ (v[i] << 63)) * b;
@@ -374,13 +370,11 @@ impl Queue {
     #[inline(always)]
     pub fn push(&mut self, stream: u64, tile: usize, both: bool) {
         let first = (tile as u32).wrapping_mul(LANES as u32);
-        let words = wide_words([first, self.purpose, stream as u32, (stream >> 32) as u32], &self.keys);
-        let start = self.queued * LANES;
-        for (queue, first) in [(&mut self.u, 0), (&mut self.v, 1)] {
-            if let Some(queue) = queue[start..].first_chunk_mut::<N>() {
-                queue[..LANES].copy_from_slice(&words[first]);
-                queue[LANES..].copy_from_slice(&words[first + 2]);
-            }
+        let (start, keys) = (self.queued * LANES, self.keys);
+        if let (Some(u), Some(v)) = (self.u[start..].first_chunk_mut::<N>(), self.v[start..].first_chunk_mut::<N>()) {
+            each_counter([first, self.purpose, stream as u32, (stream >> 32) as u32], &keys, |lane, words| {
+                [u[lane], v[lane], u[LANES + lane], v[LANES + lane]] = words;
+            });
         }
         self.queued += 1 + usize::from(both);
     }
@@ -456,30 +450,31 @@ impl<const PAIRED: bool> Kernel for Below<'_, PAIRED> {
         let least = if PAIRED { (n * n).wrapping_neg() % (n * n) } else { n.wrapping_neg() % n };
         let (mut block, mut rejected) = (self.counter[0], 0);
         for tile in self.out.chunks_mut(if PAIRED { 2 * TILE } else { TILE }) {
-            let words = words([block, self.counter[1], self.counter[2], self.counter[3]], &keys);
-            let words = words.as_flattened();
-            let (mut first, mut second, mut rejects) = ([0; TILE], [0; TILE], 0);
-            for ((first, second), &word) in first.iter_mut().zip(&mut second).zip(words) {
-                let mut product = u64::from(word) * u64::from(n);
-                *first = (product >> 32) as u32;
-                if PAIRED {
-                    product = u64::from(product as u32) * u64::from(n);
-                    *second = (product >> 32) as u32;
+            let (mut first, mut second, mut rejects) = ([[0; LANES]; 4], [[0; LANES]; 4], 0);
+            each_counter([block, self.counter[1], self.counter[2], self.counter[3]], &keys, |lane, words| {
+                for i in 0..4 {
+                    let mut product = u64::from(words[i] as u32) * u64::from(n);
+                    let number = (product >> 32) as u32;
+                    if PAIRED {
+                        product = u64::from(product as u32) * u64::from(n);
+                    }
+                    let reject = (product as u32) < least;
+                    first[i][lane] = if reject { n } else { number };
+                    second[i][lane] = if reject { n } else { (product >> 32) as u32 };
+                    rejects += u32::from(reject);
                 }
-                let reject = (product as u32) < least;
-                *first = if reject { n } else { *first };
-                *second = if reject { n } else { *second };
-                rejects += u32::from(reject);
-            }
+            });
+            let (first, second) = (first.as_flattened(), second.as_flattened());
             block = block.wrapping_add(LANES as u32);
-            if let ([to_first, to_second @ ..], []) = tile.as_chunks_mut::<TILE>()
-                && to_second.len() == usize::from(PAIRED)
-            {
-                *to_first = first;
-                to_second.fill(second);
+            if tile.len() == if PAIRED { 2 * TILE } else { TILE } {
+                let (to_first, to_second) = tile.split_at_mut(TILE);
+                to_first.copy_from_slice(first);
+                if PAIRED {
+                    to_second.copy_from_slice(second);
+                }
                 rejected += if PAIRED { 2 * rejects as usize } else { rejects as usize };
             } else {
-                for (to, &number) in tile.iter_mut().zip(first.iter().chain(&second)) {
+                for (to, &number) in tile.iter_mut().zip(first.iter().chain(second)) {
                     *to = number;
                     rejected += usize::from(number == n);
                 }

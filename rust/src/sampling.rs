@@ -410,7 +410,11 @@ impl<'a, T: Real> Sink<'a, T> {
                     if let (Some(means), Some(values)) =
                         (means.first_chunk::<LANES>(), values.first_chunk_mut::<LANES>())
                     {
-                        *values = std::array::from_fn(|i| T::from_f64(normals[i] * deviation + means[i]));
+                        let mut row = [T::default(); LANES];
+                        for i in 0..LANES {
+                            row[i] = T::from_f64(normals[i] * deviation + means[i]);
+                        }
+                        *values = row;
                     }
                 }
                 continue;

@@ -126,6 +126,10 @@ pub trait Simd: Copy {
     fn xor(self, a: Self::Words, b: Self::Words) -> Self::Words;
     /// Sum of each word, modulo 2^64.
     fn add(self, a: Self::Words, b: Self::Words) -> Self::Words;
+    /// Each word shifted to higher places; 0 for 64 places or more.
+    fn up(self, x: Self::Words, places: u32) -> Self::Words;
+    /// Each word shifted to lower places; 0 for 64 places or more.
+    fn down(self, x: Self::Words, places: u32) -> Self::Words;
     /// Number of bits of each word.
     fn count_ones(self, x: Self::Words) -> Self::Words;
 }
@@ -175,6 +179,14 @@ impl Simd for Single {
         a.wrapping_add(b)
     }
     #[inline(always)]
+    fn up(self, x: u64, places: u32) -> u64 {
+        x.checked_shl(places).unwrap_or(0)
+    }
+    #[inline(always)]
+    fn down(self, x: u64, places: u32) -> u64 {
+        x.checked_shr(places).unwrap_or(0)
+    }
+    #[inline(always)]
     fn count_ones(self, x: u64) -> u64 {
         x.count_ones().into()
     }
@@ -194,7 +206,8 @@ mod x86 {
     // are cut to the length of a register before they are read or written.
     macro_rules! simd {
         ($(#[$doc:meta])* $name:ident, $words:ty, $width:literal, $counts:literal, $splat:ident, $load:ident,
-         $store:ident, $and:ident, $or:ident, $xor:ident, $add:ident, |$x:ident| $count_ones:expr) => {
+         $store:ident, $and:ident, $or:ident, $xor:ident, $add:ident, $up:ident, $down:ident,
+         |$x:ident| $count_ones:expr) => {
             $(#[$doc])*
             #[derive(Clone, Copy)]
             pub(super) struct $name(pub(super) ());
@@ -232,6 +245,14 @@ mod x86 {
                     unsafe { $add(a, b) }
                 }
                 #[inline(always)]
+                fn up(self, x: $words, places: u32) -> $words {
+                    unsafe { $up(x, _mm_cvtsi32_si128(places as i32)) }
+                }
+                #[inline(always)]
+                fn down(self, x: $words, places: u32) -> $words {
+                    unsafe { $down(x, _mm_cvtsi32_si128(places as i32)) }
+                }
+                #[inline(always)]
                 fn count_ones(self, $x: $words) -> $words {
                     unsafe { $count_ones }
                 }
@@ -242,7 +263,8 @@ mod x86 {
     simd!(
         /// AVX2: the ones of half a byte are looked up (Muła).
         Avx2, __m256i, 4, false, _mm256_set1_epi64x, _mm256_loadu_si256, _mm256_storeu_si256,
-        _mm256_and_si256, _mm256_or_si256, _mm256_xor_si256, _mm256_add_epi64, |x| {
+        _mm256_and_si256, _mm256_or_si256, _mm256_xor_si256, _mm256_add_epi64,
+        _mm256_sll_epi64, _mm256_srl_epi64, |x| {
             let ones = _mm256_broadcastsi128_si256(_mm_loadu_si128(ONES.as_ptr().cast()));
             let half = _mm256_set1_epi8(15);
             let low = _mm256_shuffle_epi8(ones, _mm256_and_si256(x, half));
@@ -253,7 +275,8 @@ mod x86 {
     simd!(
         /// AVX-512 without an instruction that counts bits.
         Avx512, __m512i, 8, false, _mm512_set1_epi64, _mm512_loadu_si512, _mm512_storeu_si512,
-        _mm512_and_si512, _mm512_or_si512, _mm512_xor_si512, _mm512_add_epi64, |x| {
+        _mm512_and_si512, _mm512_or_si512, _mm512_xor_si512, _mm512_add_epi64,
+        _mm512_sll_epi64, _mm512_srl_epi64, |x| {
             let ones = _mm512_broadcast_i32x4(_mm_loadu_si128(ONES.as_ptr().cast()));
             let half = _mm512_set1_epi8(15);
             let low = _mm512_shuffle_epi8(ones, _mm512_and_si512(x, half));
@@ -264,7 +287,8 @@ mod x86 {
     simd!(
         /// AVX-512 with VPOPCNTDQ.
         Avx512Vpopcnt, __m512i, 8, true, _mm512_set1_epi64, _mm512_loadu_si512, _mm512_storeu_si512,
-        _mm512_and_si512, _mm512_or_si512, _mm512_xor_si512, _mm512_add_epi64, |x| _mm512_popcnt_epi64(x)
+        _mm512_and_si512, _mm512_or_si512, _mm512_xor_si512, _mm512_add_epi64,
+        _mm512_sll_epi64, _mm512_srl_epi64, |x| _mm512_popcnt_epi64(x)
     );
 
     macro_rules! vectors {
@@ -485,7 +509,8 @@ macro_rules! real {
                     // SAFETY: as in `dispatch_at`.
                     Level::Avx512 | Level::Avx512Vpopcnt => unsafe { avx512(kernel) },
                     Level::Avx2 => unsafe { avx2(kernel) },
-                    Level::Baseline => kernel.run(Plain::<$plain>),
+                    // half as many at a time as elsewhere: each multiply-add is a call here, and code that calls is large
+                    Level::Baseline => kernel.run(Plain::<{ $plain / 2 }>),
                 }
             }
             #[cfg(not(target_arch = "x86_64"))]
@@ -761,7 +786,7 @@ mod tests {
         type Output = Vec<u64>;
         #[inline(always)]
         fn run<S: Simd>(self, simd: S) -> Vec<u64> {
-            let mut out = vec![0; 56];
+            let mut out = vec![0; 104];
             for lane in (0..8).step_by(S::WIDTH) {
                 let (a, b) = (simd.load(&self.0[lane..]), simd.load(&self.0[8 + lane..]));
                 let results = [
@@ -772,6 +797,12 @@ mod tests {
                     simd.xor(a, b),
                     simd.add(a, b),
                     simd.count_ones(a),
+                    simd.up(a, 0),
+                    simd.up(a, 63),
+                    simd.up(a, 64),
+                    simd.down(a, 1),
+                    simd.down(a, 63),
+                    simd.down(a, 64),
                 ];
                 for (i, x) in results.into_iter().enumerate() {
                     simd.store(x, &mut out[8 * i + lane..]);
@@ -793,6 +824,12 @@ mod tests {
                 .chain(of(|a, b| a ^ b))
                 .chain(of(u64::wrapping_add))
                 .chain(of(|a, _| a.count_ones().into()))
+                .chain(of(|a, _| a))
+                .chain(of(|a, _| a << 63))
+                .chain([0; 8])
+                .chain(of(|a, _| a >> 1))
+                .chain(of(|a, _| a >> 63))
+                .chain([0; 8])
                 .collect();
             for got in words_on_every_level(&Operations(x)) {
                 assert_eq!(got, want);

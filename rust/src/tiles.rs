@@ -362,15 +362,7 @@ pub(crate) fn tile<T: Real, S: Vectors<T>, F: Form<T>, const W: usize, const H: 
         each!(w < W => {
             let half = simd.splat(rows[h].halves[w]);
             let own = [simd.add(half, halves[0]), simd.add(half, halves[1])];
-            if W.is_multiple_of(2) && w.is_multiple_of(2) {
-                let half = simd.splat(rows[h].halves[w + 1]);
-                let next = [simd.add(half, halves[0]), simd.add(half, halves[1])];
-                let four = [sums[w][0], sums[w][1], sums[w + 1][0], sums[w + 1][1]];
-                let [a, b, c, d] = form.values(simd, four, [own[0], own[1], next[0], next[1]]);
-                (sums[w], sums[w + 1]) = ([a, b], [c, d]);
-            } else if W % 2 == 1 {
-                sums[w] = form.values(simd, sums[w], own);
-            }
+            sums[w] = form.values(simd, sums[w], own);
         });
     });
     sums
