@@ -8,12 +8,21 @@ from __future__ import annotations
 
 from milfast._core import agreement_matrix, intersections, jaccard_matrix, sample_counts
 from milfast.consistency.agreement import AgreementSummary, summary
+from milfast.consistency.curve import ConsistencyCurve, SmoothCurve, consistency_curve
+from milfast.consistency.rolling import CorrelationBand, RollingCorrelation
+from milfast.consistency.smoothing import lowess
 
 __all__ = [
     "AgreementSummary",
+    "ConsistencyCurve",
+    "CorrelationBand",
+    "RollingCorrelation",
+    "SmoothCurve",
     "agreement_matrix",
+    "consistency_curve",
     "intersections",
     "jaccard_matrix",
+    "lowess",
     "sample_counts",
     "summary",
 ]
