@@ -10,12 +10,18 @@ from milfast._core import agreement_matrix, intersections, jaccard_matrix, sampl
 from milfast.consistency.agreement import AgreementSummary, summary
 from milfast.consistency.curve import ConsistencyCurve, SmoothCurve, consistency_curve
 from milfast.consistency.rolling import CorrelationBand, RollingCorrelation
+from milfast.consistency.selection import ModelComparison, ModelScore, ModelSelection, select_model
 from milfast.consistency.smoothing import lowess
+from milfast.consistency.voting import MajorityVote, majority_vote, vote_gains
 
 __all__ = [
     "AgreementSummary",
     "ConsistencyCurve",
     "CorrelationBand",
+    "MajorityVote",
+    "ModelComparison",
+    "ModelScore",
+    "ModelSelection",
     "RollingCorrelation",
     "SmoothCurve",
     "agreement_matrix",
@@ -23,6 +29,9 @@ __all__ = [
     "intersections",
     "jaccard_matrix",
     "lowess",
+    "majority_vote",
     "sample_counts",
+    "select_model",
     "summary",
+    "vote_gains",
 ]
