@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from milfast._core import agreement_matrix, intersections, jaccard_matrix, sample_counts
 from milfast.consistency.agreement import AgreementSummary, summary
+from milfast.consistency.cross_validation import CrossValidated, consistency_of, cross_validate_consistency
 
 __all__ = [
     "AgreementSummary",
+    "CrossValidated",
     "agreement_matrix",
+    "consistency_of",
+    "cross_validate_consistency",
     "intersections",
     "jaccard_matrix",
     "sample_counts",
