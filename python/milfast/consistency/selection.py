@@ -118,8 +118,8 @@ class ModelSelection:
     ----------
     verdict : {"choose", "equal", "trade-off", "cannot tell", "none"}
         ``"choose"``: one model is at least as good as each other one in both, and better in one. ``"equal"``: several
-        are, and among them there is no difference above the margin. ``"trade-off"``: one is more accurate and another
-        more consistent, so what matters more has to be said. ``"cannot tell"``: the samples do not decide.
+        are, and among them there is no difference above the margin. ``"trade-off"``: of two on the front, one is more
+        accurate and the other more consistent, so what matters more has to be said. ``"cannot tell"``: the samples do not decide.
         ``"none"``: there is no model left to compare.
     choice : str or None
         The model of ``"choose"``.
@@ -482,10 +482,10 @@ def _decide(
         rest = "" if len(good) == len(names) else ", and at least as good as the others"
         return "equal", None, f"equal: no difference above the margin between {_listed(good)}{rest}"
     beaten = {b for a in names for b, s in says[a].items() if set(s) <= {"better", "same"} and "better" in s}
-    left = [name for name in names if name not in beaten]
     ruled_out = f" Ruled out: {_listed([name for name in names if name in beaten])}." if beaten else ""
+    front = {score.name for score in scores if score.on_front}
     for c in comparisons:
-        if c.first in left and c.second in left and {c.accuracy_says, c.consistency_says} == {"first", "second"}:
+        if {c.first, c.second} <= front and {c.accuracy_says, c.consistency_says} == {"first", "second"}:
             accurate, consistent = (c.first, c.second) if c.accuracy_says == "first" else (c.second, c.first)
             return (
                 "trade-off",
@@ -493,7 +493,7 @@ def _decide(
                 f"trade-off: {accurate} is more accurate (by {_size(c.accuracy)}) and {consistent} more consistent (by "
                 f"{_size(c.consistency)}): say which matters more.{ruled_out}",
             )
-    # the two that are most often on the front are what a reader would choose between
+    # of what is open, a reader wants to know about the models that are most often on the front
     frequency = {score.name: score.front_frequency for score in scores}
     undecided = [c for c in comparisons if "cannot tell" in (c.accuracy_says, c.consistency_says)] or list(comparisons)
     shown = max(undecided, key=lambda c: frequency[c.first] + frequency[c.second])
