@@ -18,8 +18,9 @@ WHOLE = 1e-7
 NEAR, FAR = 0.001, 0.999
 #: Where the points of a neighbourhood lie closer together than this share of the range, no slope is fitted.
 NARROW = 0.001
-#: Residuals are left as they are once their median is below this share of their mean: what is left is rounding.
-SETTLED = 1e-7
+#: Weights are left as they are once the limit of the residuals is below this share of their mean, as in R, or below that
+#: share of the values: then it is rounding.
+SETTLED, ROUNDING = 1e-7, 1e-10
 
 
 def lowess(x: ArrayLike, y: ArrayLike, *, frac: float = 2 / 3, it: int = 3, delta: float = 0.0) -> NDArray[np.float64]:
@@ -55,8 +56,8 @@ def lowess(x: ArrayLike, y: ArrayLike, *, frac: float = 2 / 3, it: int = 3, delt
     Notes
     -----
     The algorithm of Cleveland (1979) as in his program, which R's ``lowess`` runs too: all points that are tied in `x`
-    with one of the neighbourhood count, so the order of the points does not matter. ``lowess`` of statsmodels cuts such
-    ties, and gives the same values otherwise.
+    with one of the neighbourhood count. ``lowess`` of statsmodels cuts such ties, and is the same algorithm otherwise.
+    The order of the points does not matter.
 
     References
     ----------
@@ -116,7 +117,7 @@ def _smooth(
         fitted = np.interp(x, x[fits], at)
         residuals = np.abs(y - fitted)
         limit = 6 * float(np.median(residuals))
-        if limit <= SETTLED * float(np.mean(residuals)):
+        if limit <= max(SETTLED * float(np.mean(residuals)), ROUNDING * float(np.abs(y).max())):
             break
         share = residuals / limit
         robust = np.where(share <= NEAR, 1.0, np.where(share <= FAR, (1 - share**2) ** 2, 0.0))
@@ -155,7 +156,10 @@ def _fit(
     right: int,
     radius: float,
 ) -> float:
-    """Value at point `i` of the line through its neighbourhood; its own value where nothing there has any weight."""
+    """Value at point `i` of the line through its neighbourhood; its own value where nothing there has any weight.
+
+    Of points that are tied with it, the mean: Cleveland's program takes the first one, which depends on their order.
+    """
     near, values = x[left:right], y[left:right]
     distances = np.abs(near - x[i])
     if radius > 0:
@@ -166,7 +170,7 @@ def _fit(
     weights *= robust[left:right]
     total = float(weights.sum())
     if total <= 0:
-        return float(y[i])
+        return float(values[near == x[i]].mean())
     weights /= total
     centre = float((weights * near).sum())
     spread = float((weights * (near - centre) ** 2).sum())
