@@ -181,7 +181,7 @@ def majority_vote(
         votes = _votes(result, n_sets - wrong)
     kinds, member = np.unique(votes, axis=0, return_inverse=True)
     member = member.reshape(-1)
-    single = 1 - wrong / n_sets
+    single = (n_sets - wrong) / n_sets
     accuracy, gain = [], []
     for k in numbers:
         right = np.array([_right(kind.tolist(), k, ties) for kind in kinds])[member]
