@@ -39,9 +39,7 @@ def figures(curve: ConsistencyCurve) -> dict[str, Any]:
 # ---------------------------------------------------------------- what is drawn
 
 
-@given(
-    st.lists(st.integers(2, 30), min_size=1, max_size=5), st.floats(0.05, 1), st.integers(0, 5), st.booleans()
-)
+@given(st.lists(st.integers(2, 30), min_size=1, max_size=5), st.floats(0.05, 1), st.integers(0, 5), st.booleans())
 def test_subsets_have_their_size_and_their_share_of_every_class(
     sizes: list[int], proportion: float, seed: int, shuffled: bool
 ) -> None:
@@ -87,7 +85,9 @@ def test_more_subsets_keep_those_of_fewer() -> None:
 
 def test_proportions_fill_their_range_evenly() -> None:
     shares = module._proportions(200, 0.5, 0.9, 3)
-    assert np.bincount(((shares - 0.5) / 0.4 * 20).astype(int), minlength=20).tolist() == pytest.approx([10] * 20, abs=2)
+    assert np.bincount(((shares - 0.5) / 0.4 * 20).astype(int), minlength=20).tolist() == pytest.approx(
+        [10] * 20, abs=2
+    )
     assert module._proportions(200, 0.5, 0.9, 4).tolist() != shares.tolist()
 
 
@@ -171,8 +171,15 @@ def test_a_constant_classifier_is_flagged() -> None:
 
 def test_subsets_without_errors_have_no_consistency() -> None:
     y = np.repeat([0, 1], 40)
-    curve = consistency_curve(GaussianNB(), y[:, np.newaxis] + np.linspace(0, 0.1, 80)[:, np.newaxis], y,
-                              proportions=3, runs=3, cv=2, random_state=0)
+    curve = consistency_curve(
+        GaussianNB(),
+        y[:, np.newaxis] + np.linspace(0, 0.1, 80)[:, np.newaxis],
+        y,
+        proportions=3,
+        runs=3,
+        cv=2,
+        random_state=0,
+    )
     assert curve.accuracy.tolist() == [1.0] * 3
     assert np.isnan(curve.consistency).all()
     assert curve.table()["n_undefined"].tolist() == [3] * 3
@@ -358,7 +365,14 @@ def test_quantities_that_do_not_vary_have_no_correlation() -> None:
     proportion = np.linspace(0.5, 0.9, 30)
     constant = np.full(30, 1 / 3)
     found = rolling(
-        proportion, constant, proportion**2, of="means", window=10, n_boot=50, step=1, level=0.95,
+        proportion,
+        constant,
+        proportion**2,
+        of="means",
+        window=10,
+        n_boot=50,
+        step=1,
+        level=0.95,
         generator=np.random.default_rng(0),
     )
     assert np.isnan(found.accuracy.r).all()

@@ -97,8 +97,7 @@ def slow(x: list[float], y: list[float], frac: float, it: int) -> list[float]:
         if limit <= max(1e-7 * statistics.fmean(residuals), 1e-10 * max(map(abs, y))):
             break
         robust = [
-            1.0 if r <= 0.001 * limit else (1 - (r / limit) ** 2) ** 2 if r <= 0.999 * limit else 0.0
-            for r in residuals
+            1.0 if r <= 0.001 * limit else (1 - (r / limit) ** 2) ** 2 if r <= 0.999 * limit else 0.0 for r in residuals
         ]
     return fitted
 

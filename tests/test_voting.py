@@ -54,7 +54,9 @@ def by_hand(votes: list[int], k: int, ties: str) -> Fraction:
     return elected / ways
 
 
-@given(st.lists(st.integers(0, 4), min_size=2, max_size=5), st.integers(1, 12), st.sampled_from(["coin", "wrong", "right"]))
+@given(
+    st.lists(st.integers(0, 4), min_size=2, max_size=5), st.integers(1, 12), st.sampled_from(["coin", "wrong", "right"])
+)
 def test_one_sample_is_as_by_hand(votes: list[int], k: int, ties: str) -> None:
     assume(k <= sum(votes))
     assert _right(votes, k, ties) == float(by_hand(votes, k, ties))  # the same number, to the last bit
@@ -162,7 +164,7 @@ def test_real_runs_of_several_classes() -> None:
     expected = (best[y, np.arange(len(y))] / best.sum(axis=0)).mean()
     assert vote.accuracy[-1].estimate == pytest.approx(expected, abs=1e-12)
     bare = cross_validate_consistency(DecisionTreeClassifier(max_depth=2), X, y, repeats=9, random_state=0)
-    with pytest.raises(ValueError, match="3 classes need the predictions.*keep_predictions=True"):
+    with pytest.raises(ValueError, match=r"3 classes need the predictions.*keep_predictions=True"):
         majority_vote(bare)
 
 

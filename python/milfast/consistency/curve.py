@@ -110,24 +110,28 @@ class ConsistencyCurve:
     @property
     def accuracies(self) -> Numbers:
         """Accuracy of each run, shape (n_subsets, runs)."""
-        return 1 - self.errors / self.n_samples[:, np.newaxis]
+        found: Numbers = 1 - self.errors / self.n_samples[:, np.newaxis]
+        return found
 
     @property
     def accuracy(self) -> Numbers:
         """Mean accuracy over the runs of each subset, shape (n_subsets,)."""
-        return 1 - self.errors.sum(axis=1) / (self.n_samples * self.runs)
+        found: Numbers = 1 - self.errors.sum(axis=1) / (self.n_samples * self.runs)
+        return found
 
     @property
     def pair_accuracies(self) -> Numbers:
         """Mean accuracy of both runs of each pair, shape (n_subsets, n_pairs)."""
         first, second = np.triu_indices(self.runs, 1)
-        return 1 - (self.errors[:, first] + self.errors[:, second]) / (2 * self.n_samples[:, np.newaxis])
+        found: Numbers = 1 - (self.errors[:, first] + self.errors[:, second]) / (2 * self.n_samples[:, np.newaxis])
+        return found
 
     @property
     def pair_consistencies(self) -> Numbers:
         """Error consistency of each pair, shape (n_subsets, n_pairs); NaN where neither run errs."""
         out = np.full(self.unions.shape, np.nan)
-        return np.divide(self.intersections, self.unions, out=out, where=self.unions > 0)
+        np.divide(self.intersections, self.unions, out=out, where=self.unions > 0)
+        return out
 
     @property
     def consistency(self) -> Numbers:
@@ -136,7 +140,8 @@ class ConsistencyCurve:
         defined = np.isfinite(pairs)
         n = defined.sum(axis=1)
         out = np.full(len(pairs), np.nan)
-        return np.divide(np.where(defined, pairs, 0).sum(axis=1), n, out=out, where=n > 0)
+        np.divide(np.where(defined, pairs, 0).sum(axis=1), n, out=out, where=n > 0)
+        return out
 
     def table(self) -> Any:
         """One row a subset.
@@ -357,9 +362,7 @@ class ConsistencyCurve:
         -------
         dict
         """
-        return {
-            name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in vars(self).items()
-        }
+        return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in vars(self).items()}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> ConsistencyCurve:
@@ -583,9 +586,7 @@ def _draw(
     # the largest remainders get one more; of equal ones the smaller class, then the first
     order = np.lexsort((np.arange(len(sizes)), sizes, -(share % n)))
     quota[order[: size - int(quota.sum())]] += 1
-    chosen = [
-        generator.permutation(np.flatnonzero(member == i))[:q] for i, q in enumerate(quota.tolist())
-    ]
+    chosen = [generator.permutation(np.flatnonzero(member == i))[:q] for i, q in enumerate(quota.tolist())]
     return np.sort(np.concatenate(chosen))
 
 
@@ -668,7 +669,7 @@ def _name(estimator: Any) -> str:
 
 def _frame(columns: dict[str, NDArray[Any]]) -> Any:
     try:
-        import pandas
+        import pandas  # type: ignore[import-untyped,unused-ignore]
     except ImportError:
         return columns
     return pandas.DataFrame(columns)

@@ -119,8 +119,8 @@ class ModelSelection:
     verdict : {"choose", "equal", "trade-off", "cannot tell", "none"}
         ``"choose"``: one model is at least as good as each other one in both, and better in one. ``"equal"``: several
         are, and among them there is no difference above the margin. ``"trade-off"``: of two on the front, one is more
-        accurate and the other more consistent, so what matters more has to be said. ``"cannot tell"``: the samples do not decide.
-        ``"none"``: there is no model left to compare.
+        accurate and the other more consistent, so what matters more has to be said. ``"cannot tell"``: the samples do
+        not decide. ``"none"``: there is no model left to compare.
     choice : str or None
         The model of ``"choose"``.
     reason : str
@@ -404,7 +404,10 @@ def _compare(
 ) -> tuple[ModelComparison, ...]:
     pairs = list(combinations(range(len(names)), 2))
     intervals = [
-        [_interval(estimates[a, k] - estimates[b, k], draws[:, a, k] - draws[:, b, k], level, method, n) for k in (0, 1)]
+        [
+            _interval(estimates[a, k] - estimates[b, k], draws[:, a, k] - draws[:, b, k], level, method, n)
+            for k in (0, 1)
+        ]
         for a, b in pairs
     ]
     raw = [_p_value(draws[:, a, k] - draws[:, b, k]) for a, b in pairs for k in (0, 1)]
@@ -450,7 +453,7 @@ def _front(values: Numbers) -> NDArray[np.bool_]:
     """Which rows no other one is at least as good as in both columns, and better than in one."""
     at_least = (values[:, np.newaxis] >= values[np.newaxis]).all(axis=2)
     better = (values[:, np.newaxis] > values[np.newaxis]).any(axis=2)
-    return ~(at_least & better).any(axis=0)
+    return np.asarray(~(at_least & better).any(axis=0))
 
 
 def _decide(
@@ -460,7 +463,11 @@ def _decide(
     excluded: Mapping[str, str],
 ) -> tuple[Verdict, str | None, str]:
     if not names:
-        return "none", None, "none: every model was left out: " + "; ".join(f"{n}, {why}" for n, why in excluded.items())
+        return (
+            "none",
+            None,
+            "none: every model was left out: " + "; ".join(f"{n}, {why}" for n, why in excluded.items()),
+        )
     if len(names) == 1:
         return "none", None, f"none: {names[0]} has no other model to be compared with"
     from_first = {"first": "better", "second": "worse"}
@@ -483,26 +490,24 @@ def _decide(
         return "equal", None, f"equal: no difference above the margin between {_listed(good)}{rest}"
     beaten = {b for a in names for b, s in says[a].items() if set(s) <= {"better", "same"} and "better" in s}
     ruled_out = f" Ruled out: {_listed([name for name in names if name in beaten])}." if beaten else ""
-    front = {score.name for score in scores if score.on_front}
+    front = {score.name for score in scores if score.on_front} - beaten
     for c in comparisons:
         if {c.first, c.second} <= front and {c.accuracy_says, c.consistency_says} == {"first", "second"}:
             accurate, consistent = (c.first, c.second) if c.accuracy_says == "first" else (c.second, c.first)
-            return (
-                "trade-off",
-                None,
+            reason = (
                 f"trade-off: {accurate} is more accurate (by {_size(c.accuracy)}) and {consistent} more consistent (by "
-                f"{_size(c.consistency)}): say which matters more.{ruled_out}",
+                f"{_size(c.consistency)}): say which matters more.{ruled_out}"
             )
+            return "trade-off", None, reason
     # of what is open, a reader wants to know about the models that are most often on the front
     frequency = {score.name: score.front_frequency for score in scores}
     undecided = [c for c in comparisons if "cannot tell" in (c.accuracy_says, c.consistency_says)] or list(comparisons)
     shown = max(undecided, key=lambda c: frequency[c.first] + frequency[c.second])
-    return (
-        "cannot tell",
-        None,
+    reason = (
         f"cannot tell: the accuracy of {shown.first} less that of {shown.second} is "
-        f"{_shown(shown.accuracy, sign=True)}, the error consistency {_shown(shown.consistency, sign=True)}.{ruled_out}",
+        f"{_shown(shown.accuracy, sign=True)}, the error consistency {_shown(shown.consistency, sign=True)}.{ruled_out}"
     )
+    return "cannot tell", None, reason
 
 
 def _listed(names: Sequence[str]) -> str:

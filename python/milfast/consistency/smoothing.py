@@ -18,8 +18,8 @@ WHOLE = 1e-7
 NEAR, FAR = 0.001, 0.999
 #: Where the points of a neighbourhood lie closer together than this share of the range, no slope is fitted.
 NARROW = 0.001
-#: Weights are left as they are once the limit of the residuals is below this share of their mean, as in R, or below that
-#: share of the values: then it is rounding.
+#: Weights are left as they are once the limit of the residuals is below this share of their mean, as in R, or below
+#: that share of the values: then it is rounding.
 SETTLED, ROUNDING = 1e-7, 1e-10
 
 
@@ -100,9 +100,7 @@ def _numbers(values: Any, name: str) -> NDArray[np.float64]:
     return found
 
 
-def _smooth(
-    x: NDArray[np.float64], y: NDArray[np.float64], frac: float, it: int, delta: float
-) -> NDArray[np.float64]:
+def _smooth(x: NDArray[np.float64], y: NDArray[np.float64], frac: float, it: int, delta: float) -> NDArray[np.float64]:
     """Of points in ascending order of `x`."""
     n = len(x)
     if n == 1:

@@ -197,7 +197,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", type=Path, required=True, metavar="FILE", help="the record; only read when it exists")
     parser.add_argument("--repeats", type=int, default=100, help="runs of each model (default: %(default)s)")
     parser.add_argument("--subsets", type=int, default=200, help="of each curve (default: %(default)s)")
-    parser.add_argument("--jobs", type=int, default=1, help="processes; -1 for one per processor (default: %(default)s)")
+    parser.add_argument(
+        "--jobs", type=int, default=1, help="processes; -1 for one per processor (default: %(default)s)"
+    )
     options = parser.parse_args(arguments)
     if not options.json.exists():
         record = run(repeats=options.repeats, subsets=options.subsets, n_jobs=options.jobs)

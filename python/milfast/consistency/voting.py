@@ -175,10 +175,7 @@ def majority_vote(
     n_sets, n = len(result.errors), int(result.n_samples)
     numbers = _voters(voters, n_sets)
     wrong = sample_counts(result.errors, n_samples=n).astype(np.int64)
-    if len(result.classes) <= 2:
-        votes = np.stack([n_sets - wrong, wrong], axis=1)
-    else:
-        votes = _votes(result, n_sets - wrong)
+    votes = np.stack([n_sets - wrong, wrong], axis=1) if len(result.classes) <= 2 else _votes(result, n_sets - wrong)
     kinds, member = np.unique(votes, axis=0, return_inverse=True)
     member = member.reshape(-1)
     single = (n_sets - wrong) / n_sets
@@ -234,9 +231,7 @@ def vote_gains(
         raise ValueError("results is empty: at least one is needed")
     rows = []
     for name, result in results.items():
-        vote = majority_vote(
-            result, voters=len(result.errors) if voters is None else voters, ties=ties, level=level
-        )
+        vote = majority_vote(result, voters=len(result.errors) if voters is None else voters, ties=ties, level=level)
         gain = vote.gain[0]
         error = 1 - vote.mean_accuracy
         rows.append(
@@ -336,7 +331,8 @@ def _voters(given: int | Sequence[int] | None, n_sets: int) -> list[int]:
     if given is None:
         return sorted({k for k in VOTERS if k <= n_sets} | {n_sets})
     numbers: set[int] = set()
-    for value in [given] if np.ndim(given) == 0 else given:  # type: ignore[union-attr, list-item]
+    values: list[Any] = [given] if np.ndim(given) == 0 else list(given)  # type: ignore[arg-type]
+    for value in values:
         try:
             if isinstance(value, (bool, np.bool_)):
                 raise TypeError

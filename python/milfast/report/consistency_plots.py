@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from milfast._core import agreement_matrix, sample_counts
+from milfast._core import intersections, sample_counts
 from milfast.consistency.voting import MajorityVote
 from milfast.report.plots import CONCEPTS, FILLER, INK, OTHERS, require_matplotlib
 
@@ -72,9 +72,8 @@ def curve_plot(curve: ConsistencyCurve, *, frac: float = 2 / 3, it: int = 3) -> 
     _title(axes, f"{curve.model}: {len(x)} subsets, {curve.runs} runs of {curve.folds} folds on each")
     _plain(axes)
     right.spines["top"].set_visible(False)
-    lines = [*axes.get_lines(), *right.get_lines()]
     axes.legend(
-        handles=[line for line in lines if not line.get_label().startswith("_")],
+        handles=[side.get_lines()[1] for side in (axes, right)],
         fontsize=TICK,
         frameon=False,
         loc="upper center",
@@ -114,7 +113,9 @@ def heat_map(result: CrossValidated, *, most: int = 500) -> Figure:
     if n_sets < 2:
         raise ValueError("result has one run: a heat map compares at least two")
     errors = result.errors[np.linspace(0, n_sets - 1, min(n_sets, most)).round().astype(np.int64)]
-    matrix = agreement_matrix(errors, "jaccard", n_samples=result.n_samples)
+    both = intersections(errors, n_samples=result.n_samples).astype(np.float64)
+    either = np.add.outer(sizes := both.diagonal(), sizes) - both
+    matrix = np.divide(both, either, out=np.full(both.shape, np.nan), where=either > 0)
     matrix = matrix[np.ix_(*[_similar_together(matrix)] * 2)]
     np.fill_diagonal(matrix, np.nan)
     figure, axes = _one(5.2, 4.5)
@@ -352,9 +353,7 @@ def vote_plot(votes: MajorityVote | Mapping[str, MajorityVote]) -> Figure:
     axes.axhline(0, color=INK, linewidth=0.8, linestyle=":")
     for i, (name, vote) in enumerate(sorted(shown.items(), key=lambda item: item[1].consistency)):
         colour = COLOURS[i % len(COLOURS)]
-        low, middle, high = (
-            [100 * getattr(gain, part) for gain in vote.gain] for part in ("low", "estimate", "high")
-        )
+        low, middle, high = ([100 * getattr(gain, part) for gain in vote.gain] for part in ("low", "estimate", "high"))
         axes.fill_between(vote.voters, low, high, color=colour, alpha=0.13, linewidth=0)
         axes.plot(
             vote.voters,
