@@ -469,7 +469,7 @@ def consistency_curve(
     >>> X, y = make_classification(200, flip_y=0.2, random_state=0)
     >>> curve = consistency_curve(LogisticRegression(), X, y, proportions=5, runs=4, random_state=0)
     >>> curve.n_samples
-    array([108, 125, 140, 148, 174])
+    array([116, 136, 146, 156, 176])
     >>> curve.pair_consistencies.shape
     (5, 6)
     """

@@ -66,8 +66,8 @@ def lowess(x: ArrayLike, y: ArrayLike, *, frac: float = 2 / 3, it: int = 3, delt
     Examples
     --------
     >>> from milfast.consistency import lowess
-    >>> lowess([0, 1, 2, 3, 4, 5], [0, 1, 2, 9, 4, 5]).round(2)
-    array([0., 1., 2., 3., 4., 5.])
+    >>> lowess(range(10), [0, 1, 2, 3, 40, 5, 6, 7, 8, 9]).round(2)
+    array([0., 1., 2., 3., 4., 5., 6., 7., 8., 9.])
     """
     points, values = _numbers(x, "x"), _numbers(y, "y")
     n = len(points)

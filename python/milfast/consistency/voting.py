@@ -155,18 +155,14 @@ def majority_vote(
 
     Examples
     --------
-    Three runs that err on one sample of three each, never on the same one:
-
-    >>> import numpy as np
-    >>> from milfast.consistency import consistency_of, majority_vote
-    >>> class Says:
-    ...     def __init__(self, labels): self.labels = labels
-    ...     def predict(self, X): return np.array(self.labels)
-    >>> models = [Says([1, 0, 0]), Says([0, 1, 0]), Says([0, 0, 1])]
-    >>> result = consistency_of([*models, Says([0, 0, 0])], [[0]] * 3, [0, 0, 0])
-    >>> vote = majority_vote(result, voters=[1, 3])
-    >>> round(vote.mean_accuracy, 4), [round(interval.estimate, 4) for interval in vote.accuracy]
-    (0.75, [0.75, 1.0])
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from milfast.consistency import cross_validate_consistency, majority_vote
+    >>> X, y = make_classification(200, flip_y=0.2, random_state=0)
+    >>> result = cross_validate_consistency(DecisionTreeClassifier(), X, y, repeats=15, random_state=0)
+    >>> vote = majority_vote(result, voters=[1, 5, 15])
+    >>> [interval.low > 0 for interval in vote.gain]
+    [False, True, True]
     """
     if ties not in TIES:
         raise ValueError(f"ties must be one of {', '.join(TIES)}; got {ties!r}")
