@@ -36,7 +36,9 @@ def add(verbs: Any) -> None:
     parser.add_argument("--verdict", nargs="+", choices=tuple(VERDICTS), help="only rows with these verdicts")
     parser.add_argument("--level", type=float, default=0.95, help="level of the intervals of checks (default: 0.95)")
     parser.add_argument(
-        "--printed", action="store_true", help="beside the figures of tables 2 to 4 of Raff & Holt (2023), or of table 1 of Levman et al. (2023)",
+        "--printed",
+        action="store_true",
+        help="beside the figures of tables 2 to 4 of Raff & Holt (2023), or of table 1 of Levman et al. (2023)",
     )
     format_argument(parser)
 
