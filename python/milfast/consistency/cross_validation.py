@@ -129,7 +129,7 @@ class CrossValidated:
     @property
     def constant(self) -> bool:
         """Whether all predictions are the same class. Its errors are then always the same, and that means nothing."""
-        return np.count_nonzero(self.predicted) == 1
+        return bool(np.count_nonzero(self.predicted) == 1)
 
     @cached_property
     def consistency(self) -> ErrorConsistency:
@@ -544,9 +544,9 @@ def _samples(X: Any, name: str) -> tuple[Any, int]:
 
     if isinstance(X, (list, tuple)):
         X = np.asarray(X)
-    [X] = indexable(X)
-    if getattr(X, "ndim", 2) == 0 or not (hasattr(X, "shape") or hasattr(X, "__len__")):
+    if not hasattr(X, "__len__") and not getattr(X, "shape", ()):
         raise TypeError(f"{name} must hold one row a sample; got {type(X).__name__}")
+    [X] = indexable(X)
     n_samples = X.shape[0] if hasattr(X, "shape") else len(X)
     if n_samples == 0:
         raise ValueError(f"{name} is empty: at least one sample is needed")
