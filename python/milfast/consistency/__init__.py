@@ -8,16 +8,24 @@ from __future__ import annotations
 
 from milfast._core import agreement_matrix, intersections, jaccard_matrix, sample_counts
 from milfast.consistency.agreement import AgreementSummary, summary
+from milfast.consistency.chance import chance_level
+from milfast.consistency.conversion import jaccard_from_kappa, kappa_from_jaccard
 from milfast.consistency.cross_validation import CrossValidated, consistency_of, cross_validate_consistency
+from milfast.consistency.error_consistency import ErrorConsistency, error_consistency
 
 __all__ = [
     "AgreementSummary",
     "CrossValidated",
+    "ErrorConsistency",
     "agreement_matrix",
+    "chance_level",
     "consistency_of",
     "cross_validate_consistency",
+    "error_consistency",
     "intersections",
+    "jaccard_from_kappa",
     "jaccard_matrix",
+    "kappa_from_jaccard",
     "sample_counts",
     "summary",
 ]
