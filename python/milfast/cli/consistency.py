@@ -128,7 +128,7 @@ def run(options: argparse.Namespace) -> int:
                 return [(record.spec, record.result) for record in records]
 
             results = _results(cells, repeats, options.stop, perform)
-    show_consistency(results, options.format, printed=options.as_published)
+    show_consistency(results, options.level, options.format, printed=options.as_published)
     return 2 if failed else 0
 
 
@@ -146,13 +146,17 @@ def _cells(options: argparse.Namespace) -> list[Cell]:
         for name in ("parameters", "standardize"):
             if getattr(options, name) is not None:
                 raise ValueError(f"--as-published says what --{name} is: leave one of them out")
+    tables = [data for data in options.data if data.endswith((".csv", ".csv.gz"))]
+    for name in ("target", "groups"):
+        if getattr(options, name) is not None and not tables:
+            raise ValueError(f"--{name} is a column of a CSV file, and there is none among the data")
     models = [name for given in options.model for name in (learners.names() if given == "all" else [given])]
     cells = []
     for data in dict.fromkeys(options.data):
         standardize = options.standardize or "folds"
         if options.as_published:
             standardize = "none" if data in learners.NOT_STANDARDIZED else "all"
-        own = data.endswith((".csv", ".csv.gz"))
+        own = data in tables
         cells += [
             jobs.Cell(
                 model=model,
@@ -215,15 +219,18 @@ def _results(cells: Sequence[Cell], repeats: Sequence[int], stop: str | None, pe
     ]
 
 
-def show_consistency(results: Sequence[CellResult], form: table.Format, *, printed: bool) -> None:
+def show_consistency(results: Sequence[CellResult], level: float, form: table.Format, *, printed: bool) -> None:
     """Print results, beside the paper's figures where that is asked for and there are some."""
-    rows = [row for result in results if (row := result.beside() if printed else result.to_dict()) is not None]
+    found = [result.beside(level=level) if printed else result.to_dict(level=level) for result in results]
+    rows = [row for row in found if row is not None]
     if printed and len(rows) < len(results):
         print(f"milfast: left out, as the paper printed no figures: {len(results) - len(rows)} results", file=sys.stderr)
     show(rows, table.PRINTED_CONSISTENCY_COLUMNS if printed else table.CONSISTENCY_COLUMNS, form)
     for text in dict.fromkeys(f"{r.model} on {r.data}: {text}" for r in results for text in r.warnings):
         print(f"milfast: warning: {text}", file=sys.stderr)
     if form == "table" and rows:
-        say("SD: of accuracies over pairs of runs, and of the error consistencies of pairs")
+        say("SD: of the mean accuracy of two runs, and of their error consistency, over all pairs of runs")
+        if not printed:
+            say(f"micro: intersections of all pairs over unions of all pairs, {100 * level:g} % interval over samples")
         if any(result.result.constant for result in results):
             say("constant: all predictions are one class. Its errors are the same each time, which says nothing")
