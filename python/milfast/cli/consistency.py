@@ -99,6 +99,8 @@ def run(options: argparse.Namespace) -> int:
     from milfast.consistency import jobs
 
     require_study(options)
+    if not 0 < options.level < 1:
+        raise ValueError(f"--level must lie strictly between 0 and 1; got {options.level}")
     cells = _cells(options)
     repeats = _repeats(cells, options)
     with redirect_stdout(sys.stderr):
