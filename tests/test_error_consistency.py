@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import golden_path
+from conftest import ROOT, golden_path
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import hypergeom
@@ -266,6 +266,25 @@ def test_standard_errors_of_golden_runs(name: str) -> None:
     assert round(found.standard_error(of="micro"), 4) == delta
     assert found.standard_error(of="micro", method="bootstrap", random_state=0) == pytest.approx(micro, rel=0.06)
     assert found.standard_error(random_state=0) == pytest.approx(macro, rel=0.06)
+
+
+def test_the_errors_on_the_page_are_those_of_golden_runs() -> None:
+    page = (ROOT / "docs" / "consistency.md").read_text(encoding="utf-8")
+    factors = []
+    for name, title in (("parkinsons", "Parkinsons"), ("diabetes", "Pima"), ("transfusion", "Transfusion")):
+        figures, packed = golden(name)
+        found = error_consistency(packed, n_samples=figures["n"])
+        naive, runs = found.sd / math.sqrt(found.n_pairs), found.standard_error("runs")
+        delta, interval = found.standard_error(of="micro"), found.interval(random_state=0)
+        cells = [found.mean, found.micro, found.sd, naive, runs, delta, found.standard_error(random_state=0)]
+        row = [title, str(found.n_samples), *(f"{x:.4f}" for x in cells), f"{interval.low:.3f} to {interval.high:.3f}"]
+        assert f"| {' | '.join(row)} |" in page
+        factors.append((round(delta / naive), round(delta / runs)))
+        assert abs(found.mean - found.micro) < 0.003
+    naive_factors, run_factors = zip(*factors, strict=True)
+    text = " ".join(page.split())
+    assert f"is {min(naive_factors)} to {max(naive_factors)} times SD / √pairs, and {min(run_factors)} to" in text
+    assert f"{min(run_factors)} to {max(run_factors)} times the error over runs" in text
 
 
 def test_chance_of_golden_runs() -> None:

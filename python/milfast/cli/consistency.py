@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from contextlib import redirect_stdout
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from milfast.cli.arguments import setting, study_arguments, verb
 from milfast.cli.studies import require_study, study
 from milfast.report import table
 from milfast.report.terminal import progress, say, show
+from milfast.workers import stream
 
 if TYPE_CHECKING:
     import argparse
@@ -17,8 +19,10 @@ if TYPE_CHECKING:
 
     from milfast.consistency.jobs import Cell, CellResult
 
-    #: Does jobs; gives what was asked and what came out, of those that went well.
-    Perform = Callable[[list[dict[str, Any]]], list[tuple[dict[str, Any], dict[str, Any]]]]
+    Specification: TypeAlias = dict[str, Any]
+    #: A job and what came out of it; None when it failed.
+    Pair: TypeAlias = tuple[Specification, dict[str, Any] | None]
+    Perform: TypeAlias = Callable[[list[Specification]], list[Pair]]
 
 
 def add(verbs: Any) -> None:
@@ -36,7 +40,7 @@ def add(verbs: Any) -> None:
         "  milfast consistency pima parkinsons --model lr rf --repeats 100\n"
         "  milfast consistency patients.csv --target ill --groups person --model lr --stop auto\n"
         "  milfast consistency parkinsons spect transfusion pima diabetes130 --model svm rf lr adaboost gbt \\\n"
-        "      --as-published --out table1.db     # stop it, run it again: it goes on",
+        "      --as-published --repeats-of diabetes130=20 --out table1.db     # stop it, run it again: it goes on",
     )
     parser.add_argument("data", nargs="+", metavar="DATA", help="tables from `milfast ls datasets`, or CSV files")
     parser.add_argument("--target", metavar="COLUMN", help="column of the labels of a CSV file")
@@ -58,6 +62,13 @@ def add(verbs: Any) -> None:
     )
     parser.add_argument("--folds", type=int, default=5, help="folds of a repeat (default: 5)")
     parser.add_argument("--repeats", type=int, default=500, help="how often the samples are dealt anew (default: 500)")
+    parser.add_argument(
+        "--repeats-of",
+        action="append",
+        default=[],
+        metavar="DATA=N",
+        help="another number of repeats for one data set, as diabetes130=20",
+    )
     parser.add_argument("--no-stratify", action="store_true", help="deal the samples without regard to their classes")
     parser.add_argument(
         "--stop", choices=("auto",), help="auto: stop when the error of the runs is below a tenth of that of the samples"
@@ -88,38 +99,38 @@ def run(options: argparse.Namespace) -> int:
     from milfast.consistency import jobs
 
     require_study(options)
-    if options.repeats < 1:
-        raise ValueError(f"--repeats must be at least 1; got {options.repeats}")
+    if not 0 < options.level < 1:
+        raise ValueError(f"--level must lie strictly between 0 and 1; got {options.level}")
     cells = _cells(options)
+    repeats = _repeats(cells, options)
     with redirect_stdout(sys.stderr):
         for cell in cells:
             cell.plan()
     failed = False
     if options.out is None:
-        total = sum(len(jobs.specifications(cell, options.repeats)) for cell in cells)
+        total = sum(len(jobs.specifications(cell, most)) for cell, most in zip(cells, repeats, strict=True))
         with progress("cross-validating", total) as advance:
-            from milfast.workers import stream
 
-            def perform(specs: list[dict[str, Any]]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+            def perform(specs: list[Specification]) -> list[Pair]:
                 done: dict[int, dict[str, Any]] = {}
                 with redirect_stdout(sys.stderr):
                     for number, gave in stream(_numbered, enumerate(specs), n_jobs=options.jobs):
                         done[number] = gave
-                        advance(f"{specs[number]['model']} on {specs[number]['data']}", total)
+                        advance(f"{specs[number]['model']} on {specs[number]['data']}")
                 return [(spec, done[number]) for number, spec in enumerate(specs)]
 
-            results = _results(cells, options, perform)
+            results = _results(cells, repeats, options.stop, perform)
     else:
         with study(options) as through:
 
-            def perform(specs: list[dict[str, Any]]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+            def perform(specs: list[Specification]) -> list[Pair]:
                 nonlocal failed
                 records = through(jobs.FUNCTION, specs)
                 failed = failed or any(record.state == "failed" for record in records)
-                return [(record.spec, record.result) for record in records if record.result is not None]
+                return [(record.spec, record.result) for record in records]
 
-            results = _results(cells, options, perform)
-    show_consistency(results, options.format, printed=options.as_published)
+            results = _results(cells, repeats, options.stop, perform)
+    show_consistency(results, options.level, options.format, printed=options.as_published)
     return 2 if failed else 0
 
 
@@ -137,13 +148,17 @@ def _cells(options: argparse.Namespace) -> list[Cell]:
         for name in ("parameters", "standardize"):
             if getattr(options, name) is not None:
                 raise ValueError(f"--as-published says what --{name} is: leave one of them out")
+    tables = [data for data in options.data if data.endswith((".csv", ".csv.gz"))]
+    for name in ("target", "groups"):
+        if getattr(options, name) is not None and not tables:
+            raise ValueError(f"--{name} is a column of a CSV file, and there is none among the data")
     models = [name for given in options.model for name in (learners.names() if given == "all" else [given])]
     cells = []
     for data in dict.fromkeys(options.data):
         standardize = options.standardize or "folds"
         if options.as_published:
             standardize = "none" if data in learners.NOT_STANDARDIZED else "all"
-        own = data.endswith((".csv", ".csv.gz"))
+        own = data in tables
         cells += [
             jobs.Cell(
                 model=model,
@@ -162,40 +177,62 @@ def _cells(options: argparse.Namespace) -> list[Cell]:
     return cells
 
 
-def _results(cells: Sequence[Cell], options: argparse.Namespace, perform: Perform) -> list[CellResult]:
+def _repeats(cells: Sequence[Cell], options: argparse.Namespace) -> list[int]:
+    """Repeats of each cell."""
+    own: dict[str, int] = {}
+    for text in options.repeats_of:
+        data, equals, number = text.rpartition("=")
+        if not (equals and number.isdigit()):
+            raise ValueError(f"--repeats-of {text!r} must be DATA=N, as diabetes130=20")
+        if data not in options.data:
+            raise ValueError(f"--repeats-of {text!r}: {data!r} is none of the data sets, {', '.join(options.data)}")
+        own[data] = int(number)
+    repeats = [own.get(cell.data, options.repeats) for cell in cells]
+    if min(repeats) < 1:
+        raise ValueError(f"--repeats must be at least 1; got {min(repeats)}")
+    return repeats
+
+
+def _results(cells: Sequence[Cell], repeats: Sequence[int], stop: str | None, perform: Perform) -> list[CellResult]:
     """All repeats at once; with --stop as many as it takes, 25 of each cell that has not got enough at a time."""
     from milfast.consistency import jobs
 
-    if options.stop is None:
-        return jobs.combine(perform([spec for cell in cells for spec in jobs.specifications(cell, options.repeats)]))
-    pairs: list[list[tuple[dict[str, Any], dict[str, Any]]]] = [[] for _ in cells]
+    done: list[list[Pair]] = [[] for _ in cells]
     going = list(range(len(cells)))
     reached = 0
-    while going and reached < options.repeats:
-        last = min(reached + jobs.LOOK, options.repeats)
-        specs = {number: jobs.specifications(cells[number], last, start=reached) for number in going}
-        done = perform([spec for number in going for spec in specs[number]])
+    while going:
+        reached = min(reached + jobs.LOOK, max(repeats)) if stop else max(repeats)
+        specs = {number: jobs.specifications(cells[number], min(reached, repeats[number])) for number in going}
+        new = {number: specs[number][len(done[number]) :] for number in going}
+        gave = iter(perform([spec for number in going for spec in new[number]]))
         for number in list(going):
-            wanted = [{key: spec[key] for key in spec} for spec in specs[number]]
-            new = [pair for pair in done if any(all(pair[0].get(k) == v for k, v in s.items()) for s in wanted)]
-            pairs[number] += new
-            if len(new) < len(wanted):  # a job failed, and the same would go on
+            pairs = list(itertools.islice(gave, len(new[number])))
+            done[number] += [pair for pair in pairs if pair[1] is not None]
+            if (
+                reached >= repeats[number]
+                or len(done[number]) < len(specs[number])  # one failed, and so would the next
+                or jobs.enough(jobs.combine(done[number])[0].result)
+            ):
                 going.remove(number)
-            elif jobs.enough(jobs.combine(pairs[number])[0].result):
-                going.remove(number)
-        reached = last
-    return [result for some in pairs if some for result in jobs.combine(some, asked=options.repeats)]
+    return [
+        result
+        for pairs, most in zip(done, repeats, strict=True)
+        for result in jobs.combine([(given, gave) for given, gave in pairs if gave is not None], asked=most)
+    ]
 
 
-def show_consistency(results: Sequence[CellResult], form: table.Format, *, printed: bool) -> None:
+def show_consistency(results: Sequence[CellResult], level: float, form: table.Format, *, printed: bool) -> None:
     """Print results, beside the paper's figures where that is asked for and there are some."""
-    rows = [row for result in results if (row := result.beside() if printed else result.to_dict()) is not None]
+    found = [result.beside(level=level) if printed else result.to_dict(level=level) for result in results]
+    rows = [row for row in found if row is not None]
     if printed and len(rows) < len(results):
         print(f"milfast: left out, as the paper printed no figures: {len(results) - len(rows)} results", file=sys.stderr)
     show(rows, table.PRINTED_CONSISTENCY_COLUMNS if printed else table.CONSISTENCY_COLUMNS, form)
     for text in dict.fromkeys(f"{r.model} on {r.data}: {text}" for r in results for text in r.warnings):
         print(f"milfast: warning: {text}", file=sys.stderr)
     if form == "table" and rows:
-        say("SD: of accuracies over pairs of runs, and of the error consistencies of pairs")
+        say("SD: of the mean accuracy of two runs, and of their error consistency, over all pairs of runs")
+        if not printed:
+            say(f"micro: intersections of all pairs over unions of all pairs, {100 * level:g} % interval over samples")
         if any(result.result.constant for result in results):
             say("constant: all predictions are one class. Its errors are the same each time, which says nothing")

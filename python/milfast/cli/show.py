@@ -34,9 +34,11 @@ def add(verbs: Any) -> None:
     parser.add_argument("--model", nargs="+", metavar="NAME", help="only rows of these models")
     parser.add_argument("--check", nargs="+", metavar="CHECK", help="only rows of these checks; names or codes")
     parser.add_argument("--verdict", nargs="+", choices=tuple(VERDICTS), help="only rows with these verdicts")
-    parser.add_argument("--level", type=float, default=0.95, help="level of the intervals of checks (default: 0.95)")
+    parser.add_argument("--level", type=float, default=0.95, help="level of the intervals (default: 0.95)")
     parser.add_argument(
-        "--printed", action="store_true", help="beside the figures of tables 2 to 4 of Raff & Holt (2023), or of table 1 of Levman et al. (2023)",
+        "--printed",
+        action="store_true",
+        help="beside the figures of tables 2 to 4 of Raff & Holt (2023), or of table 1 of Levman et al. (2023)",
     )
     format_argument(parser)
 
@@ -67,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
     results = [result for result in kept if isinstance(result, CheckResult)]
     consistent = [result for result in kept if isinstance(result, consistency_jobs.CellResult)]
     if options.printed and consistent:
-        show_consistency(consistent, options.format, printed=True)
+        show_consistency(consistent, options.level, options.format, printed=True)
         if not results:
             return 0
     if options.printed:
@@ -88,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
     if rows:
         show(rows, table.EVALUATION_COLUMNS, options.format)
     if consistent:
-        show_consistency(consistent, options.format, printed=False)
+        show_consistency(consistent, options.level, options.format, printed=False)
     if not kept:
         print("milfast: no result to show", file=sys.stderr)
     return 0

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from milfast.consistency.agreement import AgreementSummary, summary
+from milfast.consistency.error_consistency import ErrorConsistency, error_consistency
 from milfast.consistency.repeats import Labels, Part, Plan, prediction_codes
 from milfast.seeding import root_seed
 from milfast.workers import stream
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from milfast.bags import Bags
-    from milfast.consistency.error_consistency import ErrorConsistency
     from milfast.seeding import RandomState
 
 __all__ = ["CrossValidated", "consistency_of", "cross_validate_consistency"]
@@ -41,7 +40,7 @@ _ONES = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).sum(axis=
 WORTH_IT = 1.0
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CrossValidated:
     """Accuracy and error consistency of a model.
 
@@ -86,7 +85,7 @@ class CrossValidated:
     stopped: Literal["repeats", "auto"]
     seed: int | None
     seconds: float
-    predictions: NDArray[Any] | None = field(default=None, compare=False)
+    predictions: NDArray[Any] | None = None
 
     @property
     def n_sets(self) -> int:
@@ -129,18 +128,12 @@ class CrossValidated:
     @property
     def constant(self) -> bool:
         """Whether all predictions are the same class. Its errors are then always the same, and that means nothing."""
-        return np.count_nonzero(self.predicted) == 1
+        return bool(np.count_nonzero(self.predicted) == 1)
 
     @cached_property
     def consistency(self) -> ErrorConsistency:
         """Error consistency of the error sets: the Jaccard index, of all pairs."""
-        from milfast.consistency.error_consistency import error_consistency
-
         return error_consistency(self.errors, n_samples=self.n_samples)
-
-    @cached_property
-    def _pairs(self) -> AgreementSummary:
-        return summary(self.errors, n_samples=self.n_samples)
 
     def error_sets(self) -> NDArray[np.bool_]:
         """Error sets as booleans.
@@ -150,7 +143,7 @@ class CrossValidated:
         ndarray of bool, shape (n_sets, n_samples)
             True where a prediction is wrong.
         """
-        return np.unpackbits(self.errors, axis=1, count=self.n_samples).astype(bool)
+        return self.consistency.error_sets()
 
     def to_dict(self) -> dict[str, Any]:
         """One flat row of plain values.
@@ -165,9 +158,9 @@ class CrossValidated:
             "accuracy": self.accuracy,
             "accuracy_sd_runs": self.accuracy_sd_runs,
             "accuracy_sd_pairs": self.accuracy_sd_pairs,
-            "consistency": self._pairs.mean,
-            "consistency_sd": self._pairs.sd,
-            "n_undefined": self._pairs.n_undefined,
+            "consistency": self.consistency.mean,
+            "consistency_sd": self.consistency.sd,
+            "n_undefined": self.consistency.n_undefined,
             "majority": self.majority,
             "predicted_share": self.predicted_share,
             "constant": self.constant,
@@ -189,7 +182,7 @@ class CrossValidated:
         -------
         str
         """
-        pairs = self._pairs
+        pairs = self.consistency
         how = {
             "internal": f"{self.repeats} repeats of {self.folds} folds, each sample predicted once a repeat",
             "external": f"{self.repeats} repeats of {self.folds} folds, the test samples predicted by every model",
@@ -209,7 +202,7 @@ class CrossValidated:
         return "\n".join(lines)
 
     def __repr__(self) -> str:
-        pairs = self._pairs
+        pairs = self.consistency
         constant = ", constant" if self.constant else ""
         return (
             f"CrossValidated({self.model}: accuracy {self.accuracy:.4f}, error consistency {pairs.mean:.4f}, "
@@ -544,9 +537,9 @@ def _samples(X: Any, name: str) -> tuple[Any, int]:
 
     if isinstance(X, (list, tuple)):
         X = np.asarray(X)
-    [X] = indexable(X)
-    if getattr(X, "ndim", 2) == 0 or not (hasattr(X, "shape") or hasattr(X, "__len__")):
+    if not hasattr(X, "__len__") and not getattr(X, "shape", ()):
         raise TypeError(f"{name} must hold one row a sample; got {type(X).__name__}")
+    [X] = indexable(X)
     n_samples = X.shape[0] if hasattr(X, "shape") else len(X)
     if n_samples == 0:
         raise ValueError(f"{name} is empty: at least one sample is needed")
@@ -714,33 +707,11 @@ def settled(errors: NDArray[np.uint8], n_samples: int, repeats: int) -> bool:
     -------
     bool
         Whether the standard error over repeats, by a jackknife that leaves out one at a time, is at most a tenth of
-        that over samples, by the delta method for the ratio of summed intersections to summed unions.
+        that over samples, by the delta method for the micro average.
     """
-    from milfast._core import agreement_matrix, sample_counts
-
-    m = len(errors)
-    values = agreement_matrix(errors, "jaccard", n_samples=n_samples)
-    np.fill_diagonal(values, np.nan)
-    defined = ~np.isnan(values)
-    blocks = np.nan_to_num(values).reshape(repeats, m // repeats, m)
-    pairs = defined.reshape(blocks.shape)
-    total, number = blocks.sum() / 2, pairs.sum() / 2
-    own, own_number = (
-        np.array([block[:, k * len(block) : (k + 1) * len(block)].sum() / 2 for k, block in enumerate(array)])
-        for array in (blocks, pairs)
-    )
-    rest = total - (blocks.sum(axis=(1, 2)) - own)
-    rest_number = number - (pairs.sum(axis=(1, 2)) - own_number)
-    if rest_number.min() < 1:
-        return False
-    left_out = rest / rest_number
-    of_runs = math.sqrt((repeats - 1) / repeats * float(((left_out - left_out.mean()) ** 2).sum()))
-    counts = sample_counts(errors, n_samples=n_samples).astype(np.float64)
-    both = counts * (counts - 1) / 2
-    either = m * (m - 1) / 2 - (m - counts) * (m - counts - 1) / 2
-    residual = both - both.sum() / either.sum() * either
-    of_samples = float(residual.std(ddof=1)) / (float(either.mean()) * math.sqrt(n_samples)) if n_samples > 1 else 0.0
-    return of_runs <= ENOUGH * of_samples
+    found = error_consistency(errors, n_samples=n_samples)
+    owner = np.repeat(np.arange(repeats), len(errors) // repeats)
+    return found.standard_error("runs", groups=owner) <= ENOUGH * found.standard_error("samples", of="micro")
 
 
 def assembled(

@@ -364,7 +364,7 @@ def in_study(
         )
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CellResult:
     """What one classifier came to on one data set.
 
@@ -393,25 +393,32 @@ class CellResult:
     def __repr__(self) -> str:
         return f"CellResult({self.model} on {self.data}: {self.result!r})"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self, *, level: float = 0.95) -> dict[str, Any]:
         """One flat row of plain values.
+
+        Parameters
+        ----------
+        level : float
+            Of the interval of the micro average, over samples.
 
         Returns
         -------
         dict
         """
         row = self.result.to_dict()
+        micro = self.result.consistency.interval(of="micro", level=level).to_dict()
+        interval = {"micro": micro["estimate"], "micro_low": micro["low"], "micro_high": micro["high"], "level": level}
         flag = "constant" if self.result.constant else "nearly constant" if self.result.predicted_share > 0.99 else ""
-        return {"model": self.model, "data": self.data} | row | {
-            "model": self.model,
-            "flags": flag,
-            "parameters": self.origin,
-            "estimator": self.estimator,
-            "standardize": self.standardize,
-        }
+        own = {"parameters": self.origin, "estimator": self.estimator, "standardize": self.standardize}
+        return {"model": self.model, "data": self.data} | row | {"model": self.model} | interval | {"flags": flag} | own
 
-    def beside(self) -> dict[str, Any] | None:
+    def beside(self, *, level: float = 0.95) -> dict[str, Any] | None:
         """The same, and the figures of table 1 of Levman et al. (2023).
+
+        Parameters
+        ----------
+        level : float
+            As in `to_dict`.
 
         Returns
         -------
@@ -422,7 +429,7 @@ class CellResult:
         if figures is None:
             return None
         accuracy, accuracy_sd, consistency, consistency_sd = (figure / 100 for figure in figures)
-        row = self.to_dict()
+        row = self.to_dict(level=level)
         found = row["consistency"]
         return row | {
             "printed_accuracy": accuracy,

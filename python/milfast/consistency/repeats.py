@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _PLAIN = (NoneType, bool, int, float, str)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Labels:
     """Labels of samples, and the classes they are of.
 
@@ -133,7 +133,7 @@ def encoded(values: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:
     return np.where(same, codes, -1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Part:
     """What some repeats gave.
 
@@ -159,7 +159,7 @@ class Part:
     warnings: tuple[tuple[type[Warning], str], ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Plan:
     """Everything that repeats of a cross-validation depend on.
 
@@ -193,7 +193,7 @@ class Plan:
     seed: int
     finite: bool
     keep_predictions: bool = False
-    dealer: Folds = field(init=False, repr=False, compare=False)
+    dealer: Folds = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         dealer = Folds(self.y.codes, self.folds, stratify=self.stratify, groups=self.groups)
@@ -269,6 +269,8 @@ class _Fits:
 
     def predictions(self, repeat: int) -> Iterator[NDArray[np.intp]]:
         """Codes of the predictions for each error set of a repeat."""
+        from milfast.checks.adapters import at
+
         plan = self.plan
         fold_of = plan.dealer.dealt(seed_value(plan.seed, repeat) % 2**32)
         together = np.empty(len(plan.y.codes), dtype=np.intp)
@@ -276,17 +278,14 @@ class _Fits:
             test = fold_of == fold
             train = np.flatnonzero(~test)
             test = np.flatnonzero(test)
-            try:
+            with at(f"while cross-validating {type(plan.estimator).__name__}, repeat {repeat + 1}, fold {fold + 1}"):
                 model = self.copy(repeat, fold)
                 model.fit(self.rows(train), plan.y.values[train])
                 if plan.X_test is None:
                     together[test] = self.codes(model.predict(self.rows(test)), len(test))
-                else:
-                    yield self.codes(model.predict(plan.X_test), len(plan.target.codes))
-            except Exception as error:
-                name = type(plan.estimator).__name__
-                error.add_note(f"while cross-validating {name}, repeat {repeat + 1}, fold {fold + 1}")
-                raise
+                    continue
+                codes = self.codes(model.predict(plan.X_test), len(plan.target.codes))
+            yield codes
         if plan.X_test is None:
             yield together
 

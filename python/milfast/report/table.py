@@ -143,6 +143,7 @@ CONSISTENCY_COLUMNS = (
     Column("majority", "majority"),
     Column("error consistency", "consistency"),
     Column("SD", "consistency_sd"),
+    Column("micro", "micro", bounds=True),
     Column("repeats", "repeats"),
     Column("folds", "folds"),
     Column("parameters", "parameters"),
