@@ -184,6 +184,7 @@ def test_subsets_without_errors_have_no_consistency() -> None:
     assert np.isnan(curve.consistency).all()
     assert curve.table()["n_undefined"].tolist() == [3] * 3
     assert np.isnan(curve.lowess().consistency).all()
+    assert curve.lowess().to_dict()["consistency"] == [None] * 3
     assert "AEC undefined" in repr(curve)
 
 

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from conftest import ROOT
-from test_selection import certain, runs
-from test_voting import result
+from error_results import certain, result, runs
 
 from milfast.consistency import ConsistencyCurve, agreement_matrix, majority_vote, select_model, studies
 from milfast.report import consistency_pictures, consistency_plots

@@ -9,28 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from error_results import certain, result, runs
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
-from test_voting import result
 
 from milfast.consistency import CrossValidated, ModelSelection, select_model, summary
 from milfast.consistency import selection as module
-
-
-def runs(seed: int, *, m: int = 20, n: int = 400, easy: float = 0.3, hard: float = 1.2, base: Any = None) -> Any:
-    """Error sets of runs whose samples differ in difficulty: low `easy` and `hard` for consistent errors."""
-    rng = np.random.default_rng(seed)
-    difficulty = rng.beta(easy, hard, n) if base is None else base
-    return rng.random((m, n)) < difficulty
-
-
-def certain(n: int, wrong: int, first: int = 0) -> Any:
-    """Difficulties of which `wrong` are near 1, and the rest near 0."""
-    base = np.full(n, 0.005)
-    base[first : first + wrong] = 0.99
-    return base
-
 
 # ---------------------------------------------------------------- figures
 

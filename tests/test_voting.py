@@ -10,35 +10,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from error_results import result
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.datasets import load_iris, make_classification
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
-from milfast.consistency import CrossValidated, cross_validate_consistency, majority_vote, vote_gains
+from milfast.consistency import cross_validate_consistency, majority_vote, vote_gains
 from milfast.consistency.voting import _right
-
-
-def result(
-    errors: Any, *, classes: Any = (0, 1), predictions: Any = None, predicted: Any = (1, 1), majority: float = 0.5
-) -> CrossValidated:
-    errors = np.asarray(errors, dtype=bool)
-    return CrossValidated(
-        model="model",
-        classes=np.array(classes),
-        errors=np.packbits(errors, axis=1),
-        n_samples=errors.shape[1],
-        predicted=np.array(predicted),
-        majority=majority,
-        approach="internal",
-        repeats=len(errors),
-        folds=5,
-        stopped="repeats",
-        seed=0,
-        seconds=0.0,
-        predictions=None if predictions is None else np.asarray(predictions),
-    )
 
 
 def by_hand(votes: list[int], k: int, ties: str) -> Fraction:

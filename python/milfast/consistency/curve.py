@@ -57,6 +57,19 @@ class SmoothCurve:
     accuracy: Numbers
     consistency: Numbers
 
+    def to_dict(self) -> dict[str, list[float | None]]:
+        """Every attribute as a list, ready for JSON.
+
+        Returns
+        -------
+        dict
+            An undefined number is None here, because JSON has no NaN.
+        """
+        return {
+            name: [None if math.isnan(value) else value for value in values.tolist()]
+            for name, values in vars(self).items()
+        }
+
 
 @dataclass(frozen=True, repr=False, eq=False)
 class ConsistencyCurve:
