@@ -351,7 +351,10 @@ def vote_plot(votes: MajorityVote | Mapping[str, MajorityVote]) -> Figure:
         raise ValueError("votes is empty: at least one is needed")
     figure, axes = _one(6.4, 3.9)
     axes.axhline(0, color=INK, linewidth=0.8, linestyle=":")
-    for i, (name, vote) in enumerate(sorted(shown.items(), key=lambda item: item[1].consistency)):
+    # colours and shapes go by the order in which models are given, as in a figure of their selection
+    places = {name: i for i, name in enumerate(shown)}
+    for name, vote in sorted(shown.items(), key=lambda item: item[1].consistency):
+        i = places[name]
         colour = COLOURS[i % len(COLOURS)]
         low, middle, high = ([100 * getattr(gain, part) for gain in vote.gain] for part in ("low", "estimate", "high"))
         axes.fill_between(vote.voters, low, high, color=colour, alpha=0.13, linewidth=0)
