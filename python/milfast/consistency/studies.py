@@ -14,9 +14,13 @@ import numpy as np
 
 from milfast.consistency.curve import ConsistencyCurve, consistency_curve
 from milfast.consistency.voting import majority_vote, vote_gains
+from milfast.seeding import seed_sequence
+from milfast.study.run import provenance
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from numpy.typing import NDArray
 
     from milfast.consistency.cross_validation import CrossValidated
 
@@ -29,13 +33,11 @@ MODELS = ("lr", "svm", "rf", "adaboost")
 SEED = 0
 
 
-def run(*, repeats: int, subsets: int, n_jobs: int) -> dict[str, Any]:
-    """Run all studies.
+def curves(*, subsets: int, n_jobs: int) -> dict[str, Any]:
+    """Accuracy and error consistency against the number of samples.
 
     Parameters
     ----------
-    repeats : int
-        Of the cross-validation of each model.
     subsets : int
         Of each curve.
     n_jobs : int
@@ -45,28 +47,115 @@ def run(*, repeats: int, subsets: int, n_jobs: int) -> dict[str, Any]:
     dict
         Plain values, ready for JSON.
     """
-    from sklearn.preprocessing import StandardScaler
-
-    from milfast import datasets
     from milfast.consistency import learners
-    from milfast.consistency.cross_validation import cross_validate_consistency
-    from milfast.study.run import provenance
 
-    X, y = datasets.load(CURVE_DATA)
-    curves = {}
+    X, y = _standardized()
+    found = {}
     for name, parameters in CURVES.items():
         estimator = learners.make("lr", data=CURVE_DATA, parameters=parameters).estimator  # type: ignore[arg-type]
-        # features are standardised over all samples, as in the paper
         curve = consistency_curve(
             estimator,
-            StandardScaler().fit_transform(X),
+            X,
             y,
             proportions=subsets,
             n_jobs=n_jobs,
             random_state=SEED,
             callback=lambda done, total, _, name=name: _say(f"curve of {name}: {done} of {total} subsets"),  # type: ignore[misc]
         )
-        curves[name] = curve.to_dict()
+        found[name] = curve.to_dict()
+    return {"curves": found}
+
+
+def unsorted(*, subsets: int) -> dict[str, Any]:
+    """What the correlations become where the predictions of runs are compared in the order in which runs made them.
+
+    In the code of the paper's analyses (``src/analysis.py``, ``load_preds`` and ``Repeat.full_df``) each run deals its
+    samples anew, its predictions are put together fold after fold without being sorted, and all runs are compared with
+    the labels in the order of the first one. The same is done here.
+
+    Parameters
+    ----------
+    subsets : int
+
+    Returns
+    -------
+    dict
+        Plain values, ready for JSON: a curve, as of `ConsistencyCurve.to_dict`.
+    """
+    from sklearn.model_selection import StratifiedKFold
+
+    from milfast.consistency import learners
+
+    X, y = _standardized()
+    model = learners.make("lr").estimator
+    runs, folds = 10, 5
+    first, second = np.triu_indices(runs, 1)
+    generator = np.random.Generator(np.random.PCG64(seed_sequence(SEED, 3)))
+    shares = np.sort(generator.uniform(0.5, 0.9, subsets))
+    errors = []
+    for done, share in enumerate(shares.tolist()):
+        _say(f"unsorted: {done} of {subsets} subsets")
+        rows = np.concatenate([_some(np.flatnonzero(y == label), share, generator) for label in np.unique(y)])
+        predictions, labels = [], []
+        for _ in range(runs):
+            dealt = generator.permutation(rows)
+            for train, test in StratifiedKFold(folds).split(dealt, y[dealt]):
+                model.fit(X[dealt[train]], y[dealt[train]])
+                predictions.append(model.predict(X[dealt[test]]))
+                labels.append(y[dealt[test]])
+        labels_of_first = np.concatenate(labels[:folds])
+        errors.append(np.concatenate(predictions).reshape(runs, -1) != labels_of_first)
+    curve = ConsistencyCurve(
+        model="LogisticRegression, unsorted",
+        proportions=shares,
+        n_samples=np.array([e.shape[1] for e in errors]),
+        errors=np.stack([e.sum(axis=1) for e in errors]),
+        intersections=np.stack([(e[first] & e[second]).sum(axis=1) for e in errors]),
+        unions=np.stack([(e[first] | e[second]).sum(axis=1) for e in errors]),
+        constant=np.zeros(subsets, dtype=bool),
+        n_total=len(y),
+        folds=folds,
+        runs=runs,
+        subset="shared",
+        stratify=True,
+        seed=SEED,
+        seconds=0.0,
+    )
+    return {"unsorted": curve.to_dict()}
+
+
+def _some(rows: NDArray[np.intp], share: float, generator: np.random.Generator) -> NDArray[np.intp]:
+    return generator.permutation(rows)[: int(share * len(rows))]
+
+
+def _standardized() -> tuple[NDArray[np.float64], NDArray[Any]]:
+    """Data of the curves, their features standardised over all samples as in the paper."""
+    from sklearn.preprocessing import StandardScaler
+
+    from milfast import datasets
+
+    X, y = datasets.load(CURVE_DATA)
+    return StandardScaler().fit_transform(X), y
+
+
+def models(*, repeats: int, n_jobs: int) -> dict[str, Any]:
+    """Error sets of several models, and what votes of them gain.
+
+    Parameters
+    ----------
+    repeats : int
+        Of the cross-validation of each model.
+    n_jobs : int
+
+    Returns
+    -------
+    dict
+        Plain values, ready for JSON.
+    """
+    from milfast import datasets
+    from milfast.consistency import learners
+    from milfast.consistency.cross_validation import cross_validate_consistency
+
     kept, gains = {}, []
     for data in DATA:
         X, y = datasets.load(data)
@@ -79,14 +168,7 @@ def run(*, repeats: int, subsets: int, n_jobs: int) -> dict[str, Any]:
         if data == DATA[0]:
             kept = {name: as_dict(result) for name, result in results.items()}
         gains += [{"data": data} | row for row in vote_gains(results)]
-    return {
-        "curves": curves,
-        "data": DATA[0],
-        "results": kept,
-        "gains": gains,
-        "repeats": repeats,
-        "provenance": provenance(),
-    }
+    return {"data": DATA[0], "results": kept, "gains": gains, "repeats": repeats}
 
 
 def as_dict(result: CrossValidated) -> dict[str, Any]:
@@ -156,7 +238,7 @@ def tables(record: dict[str, Any]) -> str:
     from milfast.consistency.selection import select_model
 
     lines = ["| curve | points | accuracy, AEC | proportion, accuracy | proportion, AEC |", "|---|---|---|---|---|"]
-    for name, values in record["curves"].items():
+    for name, values in (record["curves"] | {"unsorted": record["unsorted"]}).items():
         for of, found in ConsistencyCurve.from_dict(values).correlations().items():
             lines.append(f"| {name} | {of} | " + " | ".join(f"{r:.3f}" for r in found.values()) + " |")
     results = {name: from_dict(values) for name, values in record["results"].items()}
@@ -194,17 +276,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m milfast.consistency.studies",
         description="Run the studies of docs/consistency-studies.md, and print their figures. Needs the data sets.",
     )
-    parser.add_argument("--json", type=Path, required=True, metavar="FILE", help="the record; only read when it exists")
+    parser.add_argument(
+        "--json", type=Path, required=True, metavar="FILE", help="the record; what it has is not run again"
+    )
     parser.add_argument("--repeats", type=int, default=100, help="runs of each model (default: %(default)s)")
     parser.add_argument("--subsets", type=int, default=200, help="of each curve (default: %(default)s)")
     parser.add_argument(
         "--jobs", type=int, default=1, help="processes; -1 for one per processor (default: %(default)s)"
     )
     options = parser.parse_args(arguments)
-    if not options.json.exists():
-        record = run(repeats=options.repeats, subsets=options.subsets, n_jobs=options.jobs)
-        options.json.write_text(_one_line_each(record) + "\n", encoding="utf-8")
-    print(tables(json.loads(options.json.read_text(encoding="utf-8"))))
+    record: dict[str, Any] = {}
+    if options.json.exists():
+        record = json.loads(options.json.read_text(encoding="utf-8"))
+    for part, make in (
+        ("curves", lambda: curves(subsets=options.subsets, n_jobs=options.jobs)),
+        ("unsorted", lambda: unsorted(subsets=options.subsets)),
+        ("results", lambda: models(repeats=options.repeats, n_jobs=options.jobs)),
+        ("provenance", lambda: {"provenance": provenance()}),
+    ):
+        if part not in record:
+            record |= make()
+            options.json.write_text(_one_line_each(record) + "\n", encoding="utf-8")
+    print(tables(record))
     return 0
 
 

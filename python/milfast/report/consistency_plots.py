@@ -68,6 +68,7 @@ def curve_plot(curve: ConsistencyCurve, *, frac: float = 2 / 3, it: int = 3) -> 
         side.plot(x, 100 * line, color=colour, linewidth=2, label=name)
         side.set_ylabel(f"{name}, %", color=colour, fontsize=LABEL)
         side.tick_params(axis="y", colors=colour, labelsize=TICK)
+        side.tick_params(axis="x", labelsize=TICK)
     axes.set_xlabel(f"subset, % of {curve.n_total:,} samples", fontsize=LABEL)
     _title(axes, f"{curve.model}: {len(x)} subsets, {curve.runs} runs of {curve.folds} folds on each")
     _plain(axes)
