@@ -69,9 +69,9 @@ def curves(*, subsets: int, n_jobs: int) -> dict[str, Any]:
 def unsorted(*, subsets: int) -> dict[str, Any]:
     """What the correlations become where the predictions of runs are compared in the order in which runs made them.
 
-    In the code of the paper's analyses (``src/analysis.py``, ``load_preds`` and ``Repeat.full_df``) each run deals its
-    samples anew, its predictions are put together fold after fold without being sorted, and all runs are compared with
-    the labels in the order of the first one. The same is done here.
+    A stored version of the code of the paper's analyses (``src/analysis.py``, ``load_preds`` and ``Repeat.full_df``)
+    puts the predictions of a run together fold after fold without sorting them, and compares all runs with the labels
+    in the order of the first one. The same is done here, with runs that deal their samples anew.
 
     Parameters
     ----------
@@ -306,7 +306,7 @@ def _one_line_each(record: dict[str, Any]) -> str:
 
     def lines(value: Any, depth: int) -> str:
         if not isinstance(value, dict) or depth == 0:
-            return json.dumps(value, allow_nan=False)
+            return json.dumps(value, allow_nan=False, separators=(",", ":"))
         pad = "  " * (3 - depth)
         inside = ",\n".join(f"{pad}{json.dumps(key)}: {lines(item, depth - 1)}" for key, item in value.items())
         return f"{{\n{inside}\n{pad[2:]}}}"
