@@ -13,7 +13,7 @@ import pytest
 
 from milfast import datasets
 from milfast.bags import Bags
-from milfast.datasets import classic_mil
+from milfast.datasets import classic_mil, tabular
 
 SMALL = "bag_id,label,f1,f2\n1,0,0.5,2\n1,0,-1e-3,3\n2,1,0,1\n"
 
@@ -166,9 +166,9 @@ def test_absent_file(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- the table and the search
 
 
-def test_table_is_complete() -> None:
-    assert len(datasets.names()) == 13
-    for name in datasets.names():
+def test_facts_of_bags_are_complete() -> None:
+    assert len(datasets.names("bags")) == 13
+    for name in datasets.names("bags"):
         data = datasets.describe(name)
         assert data.name == name
         assert data.file == f"{name}.csv"
@@ -178,7 +178,28 @@ def test_table_is_complete() -> None:
         assert data.source
         assert data.publisher
         assert "{}" not in data.publisher
-    assert len({datasets.describe(name).sha256 for name in datasets.names()}) == 13
+
+
+def test_facts_of_tables_are_complete() -> None:
+    assert datasets.names("table") == ["parkinsons", "spect", "transfusion", "pima", "diabetes130"]
+    assert datasets.names() == datasets.names("bags") + datasets.names("table")
+    for name in datasets.names("table"):
+        data = datasets.describe(name)
+        assert isinstance(data, datasets.TableSet)
+        assert data.name == name
+        assert 0 < data.n_positive < data.n_samples
+        assert 0 < data.n_features < data.n_samples
+        assert len(data.sha256) == 64
+        assert data.licence
+        assert data.source
+        assert data.publisher
+        assert data.note
+    with pytest.raises(ValueError, match='kind must be "bags", "table" or None'):
+        datasets.names("rows")  # type: ignore[arg-type]
+
+
+def test_no_two_data_sets_are_the_same() -> None:
+    assert len({datasets.describe(name).sha256 for name in datasets.names()}) == 18
 
 
 def test_facts_are_read_only() -> None:
@@ -264,10 +285,26 @@ def test_wrong_number_of_bags_is_refused(
 # ---------------------------------------------------------------- the published files
 
 
-@pytest.mark.parametrize("name", datasets.names())
+@pytest.mark.parametrize("name", datasets.names("table"))
+@pytest.mark.usefixtures("mil_data")
+def test_published_table(name: str) -> None:
+    data = datasets.describe(name)
+    assert isinstance(data, datasets.TableSet)
+    try:
+        X, y = datasets.load(name)
+    except FileNotFoundError:
+        pytest.skip(f"{data.file} is absent: set MILFAST_DATA to the folder that holds it")
+    assert X.shape == (data.n_samples, data.n_features)
+    assert (X.dtype, y.dtype) == (np.float64, np.int64)
+    assert np.bincount(y).tolist() == [data.n_samples - data.n_positive, data.n_positive]
+    assert np.isfinite(X).all()
+
+
+@pytest.mark.parametrize("name", datasets.names("bags"))
 @pytest.mark.usefixtures("mil_data")
 def test_published_file(name: str) -> None:
     data = datasets.describe(name)
+    assert isinstance(data, datasets.DataSet)
     try:
         bags = datasets.load(name)
     except FileNotFoundError:
@@ -275,3 +312,78 @@ def test_published_file(name: str) -> None:
     assert bags.labels is not None
     counts = (bags.n_bags, int(bags.labels.sum()), bags.n_instances, bags.n_features)
     assert counts == (data.n_bags, data.n_positive, data.n_instances, data.n_features)
+
+
+# ---------------------------------------------------------------- tables of one row a sample
+
+TABLE = "age,sex,ill\n40,f,0\n50.5,m,1\n60,f,0\n"
+
+
+def test_numbers_stay_numbers_and_each_word_becomes_a_column(tmp_path: Path) -> None:
+    for text in (TABLE, TABLE.replace("\n", "\r\n"), "\ufeff" + TABLE, TABLE + "\n\n", TABLE.replace(",", " , ")):
+        table = datasets.read_table(write(tmp_path, text), target="ill")
+        assert table.names == ("age", "sex=f", "sex=m")
+        assert table.X.tolist() == [[40, 1, 0], [50.5, 0, 1], [60, 1, 0]]
+        assert table.y.tolist() == [0, 1, 0]
+        assert table.y.dtype == np.int64
+        assert table.X.flags.c_contiguous
+    packed = write(tmp_path, gzip.compress(TABLE.encode()))
+    assert np.array_equal(datasets.read_table(packed, target="ill").X, table.X)
+
+
+def test_any_column_may_hold_the_labels_or_the_groups(tmp_path: Path) -> None:
+    path = write(tmp_path, TABLE)
+    table = datasets.read_table(path, target="sex", groups="ill")
+    assert table.y.tolist() == ["f", "m", "f"]
+    assert table.names == ("age",)
+    assert table.groups is not None
+    assert table.groups.tolist() == ["0", "1", "0"]
+    assert datasets.read_table(path, target="age").y.tolist() == ["40", "50.5", "60"]
+    quoted = write(tmp_path, 'a,"b, c",y\n1,"x, z",n\n2,"w",p\n')
+    assert datasets.read_table(quoted, target="y").names == ("a", "b, c=w", "b, c=x, z")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is empty"),
+        ("a,y\n", "has a header but no rows"),
+        ("a,a,y\n1,2,0\n", "line 1: two columns are called 'a'"),
+        ("a,z\n1,0\n", "has no column 'y'; it has a, z"),
+        ("a,y\n1,0\n1,0,3\n", "line 3: 3 cells, but the header has 2"),
+        ("a,y\n1,0\n\n ,1\n", "line 4, column 'a' is empty"),
+        ("a,y\n1,0\n2,\n", "line 3, column 'y' is empty"),
+        ("a,y\n1,0\ninf,1\n", "line 3, column 'a' is inf"),
+        ("a,y\n1,0\nnan,1\n", "line 3, column 'a' is nan"),
+        ("y\n1\n0\n", "no features"),
+        (b"a,y\n\xff,1\n", "not UTF-8"),
+        (b"\x1f\x8bno", "damaged gzip"),
+    ],
+)
+def test_what_is_wrong_with_a_table_is_said(tmp_path: Path, text: str | bytes, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        datasets.read_table(write(tmp_path, text), target="y")
+
+
+@pytest.mark.parametrize("place", ["toy.csv", "toy.csv.gz", "ec/toy.csv", "ec/toy.csv.gz"])
+def test_a_table_is_found_and_verified(no_data: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    facts = dataclasses.replace(
+        tabular.TABLES["pima"],
+        name="toy",
+        file="toy.csv",
+        sha256=hashlib.sha256(SMALL_TABLE.encode()).hexdigest(),
+    )
+    monkeypatch.setitem(tabular.TABLES, "toy", facts)
+    with pytest.raises(FileNotFoundError, match=r"toy is not on this machine.*subfolder ec.*Set MILFAST_DATA"):
+        datasets.load("toy")
+    monkeypatch.setenv("MILFAST_DATA", str(no_data))
+    content = SMALL_TABLE.encode()
+    path = write(no_data, gzip.compress(content) if place.endswith("gz") else content, place)
+    X, y = datasets.load("toy")
+    assert (X.tolist(), y.tolist()) == ([[1.0], [2.0]], [0, 1])
+    path.write_bytes(content + b"3,1\n")
+    with pytest.raises(ValueError, match="is not the published toy"):
+        datasets.load("toy")
+
+
+SMALL_TABLE = "a,target\n1,0\n2,1\n"

@@ -443,7 +443,13 @@ def load(data: object) -> Bags:
         raise TypeError(f"data must be the name of a data set or milfast.Bags; got {type(data).__name__}")
     from milfast import datasets
 
-    return datasets.read_csv(data) if _is_file(data) else datasets.load(data)
+    if data in datasets.names("table"):
+        raise ValueError(
+            f"the samples of {data} are rows of a table, and this is about bags: `milfast consistency` takes tables; "
+            f"bags are {', '.join(datasets.names('bags'))}"
+        )
+    bags: Bags = datasets.read_csv(data) if _is_file(data) else datasets.load(data)
+    return bags
 
 
 _cached = cache(load)

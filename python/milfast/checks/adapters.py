@@ -116,7 +116,7 @@ class Subject:
             return cls.of(model, tested=tested, style=style)._with(settings)
         if isinstance(model, str) and ":" in model:
             with at(f"while loading {model}"):
-                return replace(cls.of(_imported(model), style=style), reference=model)
+                return replace(cls.of(imported(model), style=style), reference=model)
         if isinstance(model, str):
             module, dot, attribute = model.rpartition(".")
             if dot and attribute.isidentifier() and model not in models.names():
@@ -433,7 +433,22 @@ def fit(model: Any, bags: Bags, style: str | None = None) -> None:
         model.fit(bags)
 
 
-def _imported(path: str) -> Any:
+def imported(path: str) -> Any:
+    """What "package.module:Name" names.
+
+    Parameters
+    ----------
+    path : str
+
+    Returns
+    -------
+    object
+
+    Raises
+    ------
+    ValueError
+        When there is no such module, or it has no such name.
+    """
     module_name, _, attribute = path.partition(":")
     if "" not in sys.path:
         sys.path.insert(0, "")  # a model beside the current directory, as with `python -m`

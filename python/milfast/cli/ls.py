@@ -26,18 +26,21 @@ def run(options: argparse.Namespace) -> int:
     if options.what == "datasets":
         from milfast import datasets
 
-        known = [datasets.describe(name) for name in datasets.names()]
-        rows: list[dict[str, Any]] = [
-            {
-                "name": d.name,
-                "bags": d.n_bags,
-                "positive": d.n_positive,
-                "instances": d.n_instances,
-                "features": d.n_features,
-                "licence": d.licence,
-            }
-            for d in known
-        ]
+        rows: list[dict[str, Any]] = []
+        for name in datasets.names():
+            d = datasets.describe(name)
+            bags = isinstance(d, datasets.DataSet)
+            rows.append(
+                {
+                    "name": d.name,
+                    "kind": "bags" if bags else "table",
+                    "samples": d.n_bags if isinstance(d, datasets.DataSet) else d.n_samples,
+                    "positive": d.n_positive,
+                    "instances": d.n_instances if isinstance(d, datasets.DataSet) else None,
+                    "features": d.n_features,
+                    "licence": d.licence,
+                }
+            )
     elif options.what == "checks":
         rows = [{"code": e.code, "name": e.name, "summary": e.summary} for e in catalogue.registry.entries.values()]
     else:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from milfast.checks import catalogue
 from milfast.checks.codes import VERDICTS
 from milfast.cli.arguments import format_argument, verb
+from milfast.cli.consistency import show_consistency
 from milfast.cli.studies import report_unfinished
 from milfast.report import table
 from milfast.report.terminal import show
@@ -33,9 +34,11 @@ def add(verbs: Any) -> None:
     parser.add_argument("--model", nargs="+", metavar="NAME", help="only rows of these models")
     parser.add_argument("--check", nargs="+", metavar="CHECK", help="only rows of these checks; names or codes")
     parser.add_argument("--verdict", nargs="+", choices=tuple(VERDICTS), help="only rows with these verdicts")
-    parser.add_argument("--level", type=float, default=0.95, help="level of the intervals of checks (default: 0.95)")
+    parser.add_argument("--level", type=float, default=0.95, help="level of the intervals (default: 0.95)")
     parser.add_argument(
-        "--printed", action="store_true", help="beside the figures of tables 2 to 4 of Raff & Holt (2023)"
+        "--printed",
+        action="store_true",
+        help="beside the figures of tables 2 to 4 of Raff & Holt (2023), or of table 1 of Levman et al. (2023)",
     )
     format_argument(parser)
 
@@ -45,20 +48,30 @@ def run(options: argparse.Namespace) -> int:
     from milfast import evaluation
     from milfast.checks import CheckResult, printed
     from milfast.checks import jobs as check_jobs
+    from milfast.consistency import jobs as consistency_jobs
     from milfast.study import Store
 
     with Store(options.file, write=False) as store:
         records = list(store.records())
-    checks, evaluations = (
+    checks, evaluations, consistencies = (
         [(r.spec, r.result) for r in records if r.spec["function"] == function and r.result is not None]
-        for function in (check_jobs.FUNCTION, evaluation.FUNCTION)
+        for function in (check_jobs.FUNCTION, evaluation.FUNCTION, consistency_jobs.FUNCTION)
     )
-    found: list[Any] = [*check_jobs.combine(checks, level=options.level), *evaluation.combine(evaluations)]
+    found: list[Any] = [
+        *check_jobs.combine(checks, level=options.level),
+        *evaluation.combine(evaluations),
+        *consistency_jobs.combine(consistencies),
+    ]
     try:
         kept = _wanted(found, options)
     finally:
         report_unfinished(records)
     results = [result for result in kept if isinstance(result, CheckResult)]
+    consistent = [result for result in kept if isinstance(result, consistency_jobs.CellResult)]
+    if options.printed and consistent:
+        show_consistency(consistent, options.level, options.format, printed=True)
+        if not results:
+            return 0
     if options.printed:
         beside = [(result, printed.beside(result)) for result in results]
         rows = [row for _, row in beside if row is not None]
@@ -73,9 +86,11 @@ def run(options: argparse.Namespace) -> int:
         return 0
     if results:
         show_checks(results, options.level, options.format)
-    rows = [result.to_dict() for result in kept if not isinstance(result, CheckResult)]
+    rows = [result.to_dict() for result in kept if isinstance(result, evaluation.EvaluationResult)]
     if rows:
         show(rows, table.EVALUATION_COLUMNS, options.format)
+    if consistent:
+        show_consistency(consistent, options.level, options.format, printed=False)
     if not kept:
         print("milfast: no result to show", file=sys.stderr)
     return 0

@@ -1,7 +1,12 @@
-"""Real data sets as `milfast.Bags`, read from files on this machine; nothing is downloaded."""
+"""Real data sets, read from files on this machine; nothing is downloaded.
+
+Samples are bags (`milfast.Bags`), or rows of a table (features and labels).
+"""
 
 from __future__ import annotations
 
-from milfast.datasets.classic_mil import DataSet, describe, load, names, read_csv
+from milfast.datasets.catalogue import describe, load, names
+from milfast.datasets.classic_mil import DataSet, read_csv
+from milfast.datasets.tabular import Samples, TableSet, read_table
 
-__all__ = ["DataSet", "describe", "load", "names", "read_csv"]
+__all__ = ["DataSet", "Samples", "TableSet", "describe", "load", "names", "read_csv", "read_table"]

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from milfast.datasets.tabular import TableSet
+
 
 @dataclass(frozen=True)
 class DataSet:
@@ -66,8 +68,8 @@ def names() -> list[str]:
 
     Examples
     --------
-    >>> from milfast import datasets
-    >>> datasets.names()[:3]
+    >>> from milfast.datasets import classic_mil
+    >>> classic_mil.names()[:3]
     ['musk1', 'musk2', 'elephant']
     """
     return list(_TABLE)
@@ -92,8 +94,8 @@ def describe(name: str) -> DataSet:
 
     Examples
     --------
-    >>> from milfast import datasets
-    >>> musk = datasets.describe("musk1")
+    >>> from milfast.datasets import classic_mil
+    >>> musk = classic_mil.describe("musk1")
     >>> musk.n_bags, musk.n_positive, musk.n_features
     (92, 47, 166)
     """
@@ -136,7 +138,12 @@ def load(name: str) -> Bags:
     Bags(n_bags=92, n_instances=476, n_features=166, dtype=float64, positive=47, sizes=2..40)
     """
     data = describe(name)
-    path = _find(data)
+    path = find(
+        data,
+        folder="mil",
+        form="a CSV file, plain or gzip, with the header bag_id,label,f1,...,fd, one row an instance, the rows of a "
+        "bag contiguous",
+    )
     content = _content(path)
     found = hashlib.sha256(content).hexdigest()
     if found != data.sha256:
@@ -195,18 +202,36 @@ def _folders() -> list[Path]:
     return [Path(folder).expanduser() for folder in (*filter(None, given), f"{cache}/milfast", "../shared/data")]
 
 
-def _find(data: DataSet) -> Path:
+def find(data: DataSet | TableSet, *, folder: str, form: str) -> Path:
+    """The file of a data set.
+
+    Parameters
+    ----------
+    data : DataSet or TableSet
+    folder : str
+        Subfolder in which it may be.
+    form : str
+        What the file holds, for the message.
+
+    Returns
+    -------
+    Path
+
+    Raises
+    ------
+    FileNotFoundError
+        When no folder holds it.
+    """
     folders = _folders()
-    for folder in folders:
-        for place in (folder, folder / "mil"):
+    for place in folders:
+        for inside in (place, place / folder):
             for file in (data.file, f"{data.file}.gz"):
-                if (place / file).is_file():
-                    return place / file
+                if (inside / file).is_file():
+                    return inside / file
     raise FileNotFoundError(
-        f"{data.name} is not on this machine. Searched for {data.file} and {data.file}.gz, also in a subfolder mil, "
-        f"in: {', '.join(str(folder.absolute()) for folder in folders)}. Set MILFAST_DATA to the folder that holds it. "
-        "Format: a CSV file, plain or gzip, with the header bag_id,label,f1,...,fd, one row an instance, the rows of a "
-        f"bag contiguous. Published by: {data.publisher}. Licence: {data.licence}"
+        f"{data.name} is not on this machine. Searched for {data.file} and {data.file}.gz, also in a subfolder "
+        f"{folder}, in: {', '.join(str(place.absolute()) for place in folders)}. Set MILFAST_DATA to the folder that "
+        f"holds it. Format: {form}. Published by: {data.publisher}. Licence: {data.licence}"
     )
 
 

@@ -11,7 +11,9 @@ from milfast.checks import catalogue
 from milfast.report.plots import bag_picture, require_matplotlib
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+
+    from matplotlib.figure import Figure
 
 #: Settings of matplotlib under which a picture is the same file each time, whatever the user's own settings are.
 #: Text stays text, so that it can be searched and read aloud, and files are half as large.
@@ -37,6 +39,26 @@ def svg(check: str) -> str:
     ValueError
         When there is no such check.
     """
+    return fixed_svg(lambda: bag_picture(check))
+
+
+def fixed_svg(draw: Callable[[], Figure]) -> str:
+    """A figure as an SVG file that only depends on the version of matplotlib.
+
+    Parameters
+    ----------
+    draw : callable
+        Makes the figure.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    ImportError
+        When matplotlib is missing.
+    """
     require_matplotlib()
     import matplotlib
 
@@ -44,7 +66,7 @@ def svg(check: str) -> str:
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(FIXED)
         text = io.StringIO()
-        bag_picture(check).savefig(text, format="svg", metadata={"Date": None})
+        draw().savefig(text, format="svg", metadata={"Date": None})
     return text.getvalue()
 
 

@@ -28,6 +28,8 @@ EXPENDABLE = (
     "oracle_auc",
     "worst_auc",
     "n_runs",
+    "accuracy_sd_runs",
+    "parameters",
     "repeats",
     "folds",
     "needs",
@@ -130,6 +132,37 @@ EVALUATION_COLUMNS = (
     Column("SD over folds", "fold_sd"),
     Column("folds", "folds"),
     Column("repeats", "repeats"),
+)
+
+CONSISTENCY_COLUMNS = (
+    Column("model", "model"),
+    Column("data", "data"),
+    Column("accuracy", "accuracy"),
+    Column("SD", "accuracy_sd_pairs"),
+    Column("SD over runs", "accuracy_sd_runs"),
+    Column("majority", "majority"),
+    Column("error consistency", "consistency"),
+    Column("SD", "consistency_sd"),
+    Column("micro", "micro", bounds=True),
+    Column("repeats", "repeats"),
+    Column("folds", "folds"),
+    Column("parameters", "parameters"),
+    Column("flags", "flags"),
+)
+
+#: The same, and in brackets what Levman et al. (2023) printed.
+PRINTED_CONSISTENCY_COLUMNS = (
+    Column("model", "model"),
+    Column("data", "data"),
+    Column("accuracy (paper)", "accuracy", beside="printed_accuracy"),
+    Column("SD (paper)", "accuracy_sd_pairs", beside="printed_accuracy_sd"),
+    Column("majority", "majority"),
+    Column("error consistency (paper)", "consistency", beside="printed_consistency"),
+    Column("SD (paper)", "consistency_sd", beside="printed_consistency_sd"),
+    Column("difference", "consistency_difference"),
+    Column("repeats", "repeats"),
+    Column("parameters", "parameters"),
+    Column("flags", "flags"),
 )
 
 
