@@ -1,7 +1,9 @@
-"""How far a number can be trusted: intervals for proportions, AUCs and means, and audits of published ones."""
+"""How far a number can be trusted: intervals, comparisons of models, and audits of published figures."""
 
 from __future__ import annotations
 
+from milfast.uncertainty.aucs import compare_auc, compare_aucs
+from milfast.uncertainty.comparison import Comparison
 from milfast.uncertainty.intervals import (
     Interval,
     auc_interval,
@@ -9,15 +11,23 @@ from milfast.uncertainty.intervals import (
     mean_interval,
     proportion_interval,
 )
+from milfast.uncertainty.paired import cochran_q, equivalence, mcnemar, mcnemar_from_counts
 from milfast.uncertainty.published import Audit, auc_limits, audit
 
 __all__ = [
     "Audit",
+    "Comparison",
     "Interval",
     "auc_interval",
     "auc_limits",
     "audit",
+    "cochran_q",
+    "compare_auc",
+    "compare_aucs",
+    "equivalence",
     "interval_of_auc",
+    "mcnemar",
+    "mcnemar_from_counts",
     "mean_interval",
     "proportion_interval",
 ]
