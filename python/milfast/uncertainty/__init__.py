@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from milfast.uncertainty.areas import multiclass_auc_interval
 from milfast.uncertainty.aucs import compare_auc, compare_aucs
 from milfast.uncertainty.comparison import Comparison
 from milfast.uncertainty.intervals import (
@@ -13,6 +14,7 @@ from milfast.uncertainty.intervals import (
 )
 from milfast.uncertainty.paired import cochran_q, equivalence, mcnemar, mcnemar_from_counts
 from milfast.uncertainty.published import Audit, auc_limits, audit
+from milfast.uncertainty.resampling import bootstrap_interval
 
 __all__ = [
     "Audit",
@@ -21,6 +23,7 @@ __all__ = [
     "auc_interval",
     "auc_limits",
     "audit",
+    "bootstrap_interval",
     "cochran_q",
     "compare_auc",
     "compare_aucs",
@@ -29,5 +32,6 @@ __all__ = [
     "mcnemar",
     "mcnemar_from_counts",
     "mean_interval",
+    "multiclass_auc_interval",
     "proportion_interval",
 ]

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from milfast.bags import Bags
+    from milfast.seeding import RandomState
+
 
 @dataclass(frozen=True, repr=False)
 class Interval:
@@ -44,6 +47,12 @@ class Interval:
         What `n` counts: ``"items"`` or ``"runs"``.
     n_pos, n_neg : int or None
         Size of each class, for an AUC.
+    n_clusters : int or None
+        How many clusters the items came in, where that was told.
+    n_boot, n_undefined : int or None
+        Of a bootstrap: resamples that were drawn, and how many of them had no value and were left out.
+    seed : int or None
+        Of a bootstrap: what to give as `random_state` to get the same resamples again.
 
     Raises
     ------
@@ -69,6 +78,10 @@ class Interval:
     unit: str = "items"
     n_pos: int | None = None
     n_neg: int | None = None
+    n_clusters: int | None = None
+    n_boot: int | None = None
+    n_undefined: int | None = None
+    seed: int | None = None
 
     def __post_init__(self) -> None:
         _require_level(self.level)
@@ -89,6 +102,9 @@ class Interval:
             size = f"n={self.n}" if self.unit == "items" else f"n={self.n} {self.unit}"
         else:
             size = f"n_pos={self.n_pos}, n_neg={self.n_neg}"
+        for name in ("n_clusters", "n_boot"):
+            if (number := getattr(self, name)) is not None:
+                size += f", {name}={number}"
         return f"Interval({estimate} [{low}, {high}], level={self.level:.6g}, method={self.method!r}, {size})"
 
     def _repr_html_(self) -> str:
@@ -156,15 +172,19 @@ class Interval:
         """
         estimate, low, high = self._rounded()
         bounds = "undefined" if math.isnan(self.half_width) else f"{low} to {high}"
-        return f"{estimate}, {self._percent()} interval {bounds} ({self.method}, {self._size()})"
+        drawn = ""
+        if self.n_boot is not None:
+            drawn = f", {self.n_boot} resamples" + (f", {self.n_undefined} undefined" if self.n_undefined else "")
+        return f"{estimate}, {self._percent()} interval {bounds} ({self.method}{drawn}, {self._size()})"
 
     def _percent(self) -> str:
         return f"{100 * self.level:.6g} %"
 
     def _size(self) -> str:
+        clusters = "" if self.n_clusters is None else f" in {self.n_clusters} clusters"
         if self.n_pos is None:
-            return f"{self.n} {self.unit.removesuffix('s') if self.n == 1 else self.unit}"
-        return f"{self.n_pos} positive and {self.n_neg} negative"
+            return f"{self.n} {self.unit.removesuffix('s') if self.n == 1 else self.unit}{clusters}"
+        return f"{self.n_pos} positive and {self.n_neg} negative{clusters}"
 
     def _rounded(self) -> tuple[str, str, str]:
         half = self.half_width
@@ -247,7 +267,18 @@ def proportion_interval(k: float, n: int, *, level: float = 0.95, method: str = 
 
 
 def auc_interval(
-    scores: ArrayLike, labels: ArrayLike, *, level: float = 0.95, method: str = "logit", pos_label: Any = None
+    scores: ArrayLike,
+    labels: ArrayLike,
+    *,
+    level: float = 0.95,
+    method: str = "logit",
+    pos_label: Any = None,
+    max_fpr: float | None = None,
+    standardize: bool = True,
+    clusters: ArrayLike | Bags | None = None,
+    n_boot: int = 2000,
+    stratified: bool | None = None,
+    random_state: RandomState = 0,
 ) -> Interval:
     """Interval for the area under the ROC curve.
 
@@ -259,7 +290,7 @@ def auc_interval(
         {0, 1}, bool or {-1, 1}; anything else two-valued needs `pos_label`.
     level : float
         Nominal coverage.
-    method : {"logit", "delong", "hanley-mcneil", "wilson"}
+    method : {"logit", "delong", "hanley-mcneil", "wilson", "bca", "percentile", "basic"}
         With A the AUC, m positives, n negatives and z the normal quantile at (1 + level) / 2:
 
         - ``"logit"``: DeLong's variance carried to log(A / (1 - A)) and the bounds carried back (Pepe 2003, The
@@ -271,29 +302,50 @@ def auc_interval(
           1982, Radiology 143, equations 1 and 2). Needs only A, m and n.
         - ``"wilson"``: the Wilson interval of a proportion A among min(m, n). No score laws give an AUC a larger
           variance than A (1 - A) / min(m, n) (Birnbaum and Klose 1957, Ann. Math. Stat. 28), so it is cautious.
+        - ``"bca"``, ``"percentile"`` (or ``"bootstrap"``) and ``"basic"``: from resamples, as in `bootstrap_interval`,
+          with the jackknife of BCa in closed form.
     pos_label : scalar, optional
         The label of the positive class.
+    max_fpr : float, optional
+        Take the area up to this false positive rate only, in (0, 1]; the curve is interpolated there. Not with
+        ``"hanley-mcneil"`` and ``"wilson"``. The variance follows from what each score adds to the area, as DeLong's
+        does; the logit is that of the area over `max_fpr`.
+    standardize : bool
+        With `max_fpr`: show (1 + (area - chance) / (max_fpr - chance)) / 2, where chance = max_fpr^2 / 2 (McClish 1989,
+        Med. Decis. Making 9), which is 0.5 for chance. False shows the area.
+    clusters : array_like, shape (n,), or Bags, optional
+        What each score belongs to, such as its patient, when scores of one are alike. With `Bags` the scores are those of
+        instances and the clusters their bags. ``"logit"`` and ``"delong"`` have the variance of Obuchowski (1997,
+        Biometrics 53) then, and Student's quantile on one degree of freedom less than there are clusters; a bootstrap
+        draws whole clusters. Not with ``"hanley-mcneil"`` and ``"wilson"``.
+    n_boot : int
+        Resamples of a bootstrap.
+    stratified : bool, optional
+        Whether resamples keep the size of each class. By default they do, but not where whole clusters are drawn; then
+        it needs clusters of one class each.
+    random_state : int, Generator, SeedSequence or None
+        Of a bootstrap.
 
     Returns
     -------
     Interval
         Its `method` names the rule that was used. An AUC of exactly 0 or 1 has no DeLong variance and gets the Wilson
         bound under every method. When DeLong's variance is 0 for another AUC (all scores tied) the interval has no
-        width. With ``"logit"`` and ``"delong"`` a class of one member leaves the bounds NaN; an empty class leaves the
-        AUC NaN too, under every method.
+        width. A class of one member, or one that a single cluster holds, leaves the bounds NaN, but for
+        ``"hanley-mcneil"`` and ``"wilson"``; an empty class leaves the AUC NaN too, under every method.
 
     Raises
     ------
     ValueError
-        When lengths differ, a score is NaN, labels are not two-valued, `level` is not strictly between 0 and 1, or
-        `method` is unknown.
+        When lengths differ, a score is NaN, labels are not two-valued, `level` is not strictly between 0 and 1,
+        `method` is unknown or does not go with `max_fpr` or `clusters`, or another option is out of range.
     TypeError
         When scores or labels cannot be read.
 
     Warns
     -----
     RuntimeWarning
-        When bounds are undefined, with the reason.
+        When bounds are undefined, with the reason; and as `bootstrap_interval` does.
 
     Examples
     --------
@@ -304,9 +356,42 @@ def auc_interval(
     Interval(0.94 [0.44, 1.00], level=0.95, method='logit', n_pos=4, n_neg=4)
     >>> auc_interval(range(10_000), [1] * 5_000 + [0] * 5_000)
     Interval(0.0000 [0.0000, 0.0008], level=0.95, method='wilson (AUC is 0 or 1)', n_pos=5000, n_neg=5000)
+
+    Instances of bags, where those of one bag are alike:
+
+    >>> import numpy as np
+    >>> import milfast as mf
+    >>> bags = mf.sample_bags("presence", 60, random_state=0)
+    >>> witness = bags.kinds == bags.kinds.max()
+    >>> noise = np.random.default_rng(0).normal(size=len(witness))
+    >>> auc_interval(noise + witness, witness, clusters=bags)
+    Interval(0.78 [0.68, 0.85], level=0.95, method='logit', n_pos=38, n_neg=472, n_clusters=60)
     """
     _require_level(level)
-    _choose(method, dict.fromkeys(_AUC_METHODS))
+    method = "percentile" if method == "bootstrap" else method
+    _choose(method, dict.fromkeys((*_AUC_METHODS, *_RESAMPLED)))
+    if max_fpr is not None or clusters is not None or method in _RESAMPLED:
+        if method in ("hanley-mcneil", "wilson"):
+            raise ValueError(
+                f"method={method!r} goes neither with max_fpr nor with clusters: use 'logit', 'delong', "
+                "'bca', 'percentile' or 'basic'"
+            )
+        # Imported here because it is built on this module.
+        from milfast.uncertainty.areas import area_interval
+
+        return area_interval(
+            scores,
+            labels,
+            level=level,
+            method=method,
+            pos_label=pos_label,
+            max_fpr=max_fpr,
+            standardize=standardize,
+            clusters=clusters,
+            stratified=stratified,
+            n_boot=n_boot,
+            random_state=random_state,
+        )
     auc, variance, n_pos, n_neg = delong(scores, labels, pos_label=pos_label)
     interval = interval_of_auc(auc, variance, n_pos, n_neg, level=level, method=method)
     if interval.method.startswith("undefined"):
@@ -490,6 +575,7 @@ _PROPORTION_RULES: dict[str, Callable[[float, int, float], tuple[float, float]]]
 # -------------------------------------------------------------------- rules for the AUC
 
 _AUC_METHODS = ("logit", "delong", "hanley-mcneil", "wilson")
+_RESAMPLED = ("bca", "percentile", "basic")
 
 
 def _auc_bounds(
