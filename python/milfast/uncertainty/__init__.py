@@ -5,6 +5,14 @@ from __future__ import annotations
 from milfast.uncertainty.areas import multiclass_auc_interval
 from milfast.uncertainty.aucs import compare_auc, compare_aucs
 from milfast.uncertainty.comparison import Comparison
+from milfast.uncertainty.cross_validation import (
+    Improvement,
+    Posterior,
+    bayesian_ttest,
+    corrected_ttest,
+    five_by_two,
+    probability_of_improvement,
+)
 from milfast.uncertainty.intervals import (
     Interval,
     auc_interval,
@@ -13,25 +21,47 @@ from milfast.uncertainty.intervals import (
     proportion_interval,
 )
 from milfast.uncertainty.paired import cochran_q, equivalence, mcnemar, mcnemar_from_counts
+from milfast.uncertainty.power import (
+    SampleSize,
+    sample_size_auc,
+    sample_size_half_width,
+    sample_size_improvement,
+    sample_size_paired,
+    sample_size_unpaired,
+)
+from milfast.uncertainty.proportions import compare_proportions
 from milfast.uncertainty.published import Audit, auc_limits, audit
 from milfast.uncertainty.resampling import bootstrap_interval
 
 __all__ = [
     "Audit",
     "Comparison",
+    "Improvement",
     "Interval",
+    "Posterior",
+    "SampleSize",
     "auc_interval",
     "auc_limits",
     "audit",
+    "bayesian_ttest",
     "bootstrap_interval",
     "cochran_q",
     "compare_auc",
     "compare_aucs",
+    "compare_proportions",
+    "corrected_ttest",
     "equivalence",
+    "five_by_two",
     "interval_of_auc",
     "mcnemar",
     "mcnemar_from_counts",
     "mean_interval",
     "multiclass_auc_interval",
+    "probability_of_improvement",
     "proportion_interval",
+    "sample_size_auc",
+    "sample_size_half_width",
+    "sample_size_improvement",
+    "sample_size_paired",
+    "sample_size_unpaired",
 ]

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from milfast.uncertainty.comparison import Comparison, adjust, read_names
-from milfast.uncertainty.intervals import Interval, _choose, _number, _require_level, _z
+from milfast.uncertainty.intervals import Interval, _choose, _number, _require_level, _wilson, _z
+from milfast.uncertainty.search import crossing
 from milfast.uncertainty.tails import log_binomial_tail, log_upper_chi2, log_upper_normal
 
 if TYPE_CHECKING:
@@ -380,28 +381,12 @@ def _score(b: int, c: int, n: int, delta: float) -> float:
 def _tango(both: int, b: int, c: int, neither: int, level: float) -> tuple[float, float]:
     n, z = both + b + c + neither, _z(level)
     estimate = (b - c) / n
-    return _crossing(lambda d: _score(b, c, n, d) < z, -1.0, estimate), _crossing(
+    return crossing(lambda d: _score(b, c, n, d) < z, -1.0, estimate), crossing(
         lambda d: _score(b, c, n, d) < -z, estimate, 1.0
     )
 
 
-def _crossing(holds: Callable[[float], bool], low: float, high: float) -> float:
-    """Where a condition that fails at `low` and holds at `high`, or at neither, begins to hold."""
-    if holds(low):
-        return low
-    while True:
-        middle = (low + high) / 2
-        if not low < middle < high:
-            return high
-        if holds(middle):
-            high = middle
-        else:
-            low = middle
-
-
 def _newcombe(both: int, b: int, c: int, neither: int, level: float) -> tuple[float, float]:
-    from milfast.uncertainty.intervals import _wilson
-
     n = both + b + c + neither
     p_a, p_b = (both + b) / n, (both + c) / n
     low_a, high_a = _wilson(both + b, n, level)
