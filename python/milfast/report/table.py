@@ -40,6 +40,8 @@ LATEX = {
     **{character: f"\\{character}" for character in "&%$#_{}"},
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
+    "<": "$<$",
+    ">": "$>$",
     "\\": r"\textbackslash{}",
 }
 

@@ -13,6 +13,7 @@ from milfast.uncertainty.cross_validation import (
     five_by_two,
     probability_of_improvement,
 )
+from milfast.uncertainty.doubts import Doubt
 from milfast.uncertainty.intervals import (
     Interval,
     auc_interval,
@@ -20,6 +21,7 @@ from milfast.uncertainty.intervals import (
     mean_interval,
     proportion_interval,
 )
+from milfast.uncertainty.models import ComparedModels, compare
 from milfast.uncertainty.paired import cochran_q, equivalence, mcnemar, mcnemar_from_counts
 from milfast.uncertainty.power import (
     SampleSize,
@@ -35,7 +37,9 @@ from milfast.uncertainty.resampling import bootstrap_interval
 
 __all__ = [
     "Audit",
+    "ComparedModels",
     "Comparison",
+    "Doubt",
     "Improvement",
     "Interval",
     "Posterior",
@@ -46,6 +50,7 @@ __all__ = [
     "bayesian_ttest",
     "bootstrap_interval",
     "cochran_q",
+    "compare",
     "compare_auc",
     "compare_aucs",
     "compare_proportions",

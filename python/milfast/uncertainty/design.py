@@ -285,7 +285,7 @@ def _plain_array(values: Any, name: str) -> NDArray[Any]:
         raise TypeError(f"{name} cannot be read: {error}") from None
     if array.dtype == object:
         # columns of data frames: plain values in the boxes of Python
-        array = np.array([value for value in array.ravel().tolist()]).reshape(array.shape)
+        array = np.array(array.ravel().tolist()).reshape(array.shape)
         if array.dtype == object:
             raise TypeError(f"{name} holds values of several kinds, or None: {values!r:.60}")
     return array
@@ -306,9 +306,7 @@ def _kind(kind: str | None, arrays: list[NDArray[Any]], names: tuple[str, ...], 
     known = np.unique(truth)
     if kind == "scores" or kind == "labels":
         return kind
-    strange = [
-        (name, array) for name, array in zip(names, arrays, strict=True) if not np.isin(array, known).all()
-    ]
+    strange = [(name, array) for name, array in zip(names, arrays, strict=True) if not np.isin(array, known).all()]
     if not strange:
         return "labels"
     if len(known) <= 2 and all(array.dtype.kind in "biuf" for array in arrays):

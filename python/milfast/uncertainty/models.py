@@ -14,7 +14,7 @@ import numpy as np
 from milfast.seeding import root_seed, seed_value
 from milfast.uncertainty.areas import Ranking, Resampler
 from milfast.uncertainty.aucs import compare_auc, compare_aucs
-from milfast.uncertainty.comparison import Comparison, _plain, adjust, holm, show_p
+from milfast.uncertainty.comparison import Comparison, _plain, adjust, show_p
 from milfast.uncertainty.cross_validation import Improvement, corrected_ttest, probability_of_improvement
 from milfast.uncertainty.design import Design, read
 from milfast.uncertainty.doubts import Doubt, doubts
@@ -32,7 +32,6 @@ from milfast.uncertainty.intervals import (
 from milfast.uncertainty.paired import cochran_q, equivalence, mcnemar
 from milfast.uncertainty.resampling import bounds_of_replicates, require_draws
 from milfast.uncertainty.tails import log_two_sided_normal, log_two_sided_t, log_upper_chi2, log_upper_normal
-from milfast.uncertainty.variance import VarianceComponents, variance_components
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
 
     from milfast.bags import Bags
     from milfast.seeding import RandomState
+    from milfast.uncertainty.variance import VarianceComponents
 
 CROSSED = "t on items and seeds"
 
@@ -60,7 +60,8 @@ class ComparedModels:
     pairs : tuple of Comparison
         Each pair of models, by the test that the design asks for. Three or more models have Holm's correction.
     improvements : tuple of Improvement
-        For each pair, how often a run of the first beats a run of the second; empty with one run a model.
+        For each pair, how often a run of the one with the higher mean beats a run of the other; empty with one run a
+        model.
     others : tuple of tuple of Comparison
         For each pair, further tests; they answer another question, which their notes say.
     equivalences : tuple of Comparison
@@ -137,7 +138,7 @@ class ComparedModels:
         >>> import milfast as mf
         >>> result = mf.compare({"ours": [1, 0, 1, 1], "theirs": [1, 0, 0, 1]}, [1, 0, 1, 0])
         >>> [(row["what"], row["estimate"], row["p_value"]) for row in result.table()]
-        [('ours', 0.75, None), ('theirs', 0.5, None), ('ours - theirs', 0.25, 1.0)]
+        [('ours', 0.75, None), ('theirs', 0.5, None), ('ours - theirs', 0.25, 0.5)]
         """
         rows = [
             _row(name, "model", interval, interval.method)
@@ -147,7 +148,10 @@ class ComparedModels:
             row = _row(" - ".join(pair.names), "pair", pair.difference, pair.method, pair)
             if self.improvements:
                 better = self.improvements[i].probability
-                row |= {"p_better": better.estimate, "p_better_low": better.low, "p_better_high": better.high}
+                found = better.estimate, better.low, better.high
+                if self.improvements[i].names != pair.names:
+                    found = 1 - better.estimate, 1 - better.high, 1 - better.low
+                row |= dict(zip(("p_better", "p_better_low", "p_better_high"), found, strict=True))
             if self.equivalences:
                 row["p_equivalent"] = self.equivalences[i].p_value
             rows.append(row)
@@ -171,7 +175,7 @@ class ComparedModels:
         accuracy of 2 models on 80 items
         ours: 0.96, 95 % interval 0.90 to 0.99 (wilson, 80 items)
         theirs: 0.85, 95 % interval 0.76 to 0.91 (wilson, 80 items)
-        accuracy: ours 0.96, theirs 0.85; difference 0.11, 95 % interval 0.05 to 0.20 (score); p = 0.0039 (mid-p McNemar, 80 paired items)
+        accuracy: ours 0.96, theirs 0.85; difference 0.11, 95 % interval 0.06 to 0.20 (score); p = 0.0020 (mid-p McNemar, 80 paired items)
         warning: only 9 of 80 items tell ours and theirs apart: the test rests on those
         warning: the intervals of ours and theirs overlap, and yet their paired difference excludes 0: overlap is no test
         warning: one training run a model: the tests are about these trained models, not about the way they were trained
@@ -320,7 +324,7 @@ def compare(
     kind : {"scores", "labels"}, optional
         What predictions are. By default labels, when they all occur in `labels`, and scores otherwise.
     folds : array_like, shape (n,) or (n_seeds, n), optional
-        The fold of a cross-validation in which each item was tested; with two dimensions each seed has splits of its own.
+        The fold of a cross-validation in which each item was tested; with two dimensions each seed has its own splits.
     seeds : sequence, optional
         Names of the training runs, the rows of predictions of two dimensions.
     clusters : array_like, shape (n,), or Bags, optional
@@ -358,18 +362,16 @@ def compare(
     >>> import milfast as mf
     >>> rng = np.random.default_rng(0)
     >>> labels = np.arange(400) % 2
-    >>> ours, theirs = (np.where(rng.random(400) < right, labels, 1 - labels) for right in (0.9, 0.85))
+    >>> ours, theirs = (np.where(rng.random(400) < right, labels, 1 - labels) for right in (0.95, 0.85))
     >>> result = mf.compare({"ours": ours, "theirs": theirs}, labels)
     >>> result.pairs[0]
-    Comparison(ours - theirs: 0.085 [0.037, 0.134], p = 6e-04, method='mid-p McNemar', n=400)
+    Comparison(ours - theirs: 0.07 [0.03, 0.12], p = 0.00076, method='mid-p McNemar', n=400)
     >>> [doubt.code for doubt in result.warnings]
     ['one-seed']
     """
     _require_level(level)
     draws = require_draws(n_boot, level) if clusters is not None else 0
-    design = read(
-        predictions, labels, kind=kind, folds=folds, seeds=seeds, clusters=clusters, pos_label=pos_label
-    )
+    design = read(predictions, labels, kind=kind, folds=folds, seeds=seeds, clusters=clusters, pos_label=pos_label)
     work = _Comparer(design, float(level), draws, root_seed(random_state))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -448,13 +450,11 @@ class _Comparer:
 
     def _fold_interval(self, m: int) -> Interval:
         values = self._of_folds(m)
-        sizes = self._class_sizes()
         if len(values) == 0:
-            return Interval(math.nan, math.nan, math.nan, self.level, "undefined (no fold)", 0, unit="runs", **sizes)
+            return Interval(math.nan, math.nan, math.nan, self.level, "undefined (no fold)", 0, unit="runs")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # one fold: said among the doubts
-            found = mean_interval(values, level=self.level, test_train_ratio=self._ratio, bounds=(0.0, 1.0))
-        return replace(found, **sizes) if False else found
+            return mean_interval(values, level=self.level, test_train_ratio=self._ratio, bounds=(0.0, 1.0))
 
     def _class_sizes(self) -> dict[str, int]:
         counts = self.design.counts
@@ -548,9 +548,7 @@ class _Comparer:
         if design.positive is None:
             return mcnemar(design.values[a][0], design.values[b][0], level=self.level, names=names)
         if not self.folded:
-            return compare_auc(
-                design.values[a][0], design.values[b][0], design.positive, level=self.level, names=names
-            )
+            return compare_auc(design.values[a][0], design.values[b][0], design.positive, level=self.level, names=names)
         return self._wald(a, b, "DeLong within folds")
 
     def _items_and_seeds(self, a: int, b: int) -> Comparison:
@@ -584,9 +582,11 @@ class _Comparer:
         # half of the ties on each side, and the sample itself counted, so that it never is 0
         below = np.count_nonzero(defined < 0) + np.count_nonzero(defined == 0) / 2
         p = min(1.0, 2 * (min(below, len(defined) - below) + 1) / (len(defined) + 1)) if len(defined) else math.nan
+        least = min(below, len(defined) - below) == 0
+        notes = (f"no smaller p-value can come out of {len(defined)} resamples",) if least else ()
         return replace(
             self._result(
-                a, b, (interval.low, interval.high), math.log(p) if p > 0 else math.nan, gap, (), interval.method, ()
+                a, b, (interval.low, interval.high), math.log(p) if p > 0 else math.nan, gap, (), interval.method, notes
             ),
             difference=interval,
         )
@@ -647,8 +647,10 @@ class _Comparer:
         return self.design.names[a], self.design.names[b]
 
     def improvement(self, a: int, b: int) -> Improvement:
-        """How often a run of one beats a run of the other."""
+        """How often a run of the one with the higher mean beats a run of the other."""
         runs, defined = self.design.runs, self.design.defined
+        if self.design.means[b] > self.design.means[a]:
+            a, b = b, a
         names = self._names(a, b)
         if not self.folded:
             found = probability_of_improvement(
@@ -744,6 +746,8 @@ class _Comparer:
         design = self.design
         if design.n_seeds < 2 or not design.shared_folds or not design.defined.all():
             return ()
+        from milfast.uncertainty.variance import variance_components
+
         return tuple(variance_components(table) for table in design.runs)
 
     # ---------------------------------------------------------------- where figures vary
@@ -869,9 +873,7 @@ def _nested(design: Design) -> bool:
     """Whether every cluster lies in one fold."""
     assert design.folds is not None
     assert design.clusters is not None
-    return all(
-        len(np.unique(np.stack([design.clusters, row]), axis=1).T) == design.n_clusters for row in design.folds
-    )
+    return all(len(np.unique(np.stack([design.clusters, row]), axis=1).T) == design.n_clusters for row in design.folds)
 
 
 def _t(df: float, level: float) -> float:
