@@ -25,7 +25,7 @@ def add(verbs: Any) -> None:
         run,
         "compare models by their predictions for the same items",
         "Each file has the predictions of one model, with the columns label and score or prediction; one file may\n"
-        "have the columns of several models instead. Rows are joined by the column id, where there is one. The columns\n"
+        "have the columns of several models instead. Rows are joined by the column id, where there is one. Columns\n"
         "fold, seed and cluster say how the predictions came about, and the tests follow from that: DeLong, McNemar\n"
         "and Cochran for one run a model, the corrected resampled t for folds, items and seeds for several seeds, the\n"
         "cluster bootstrap for clusters. What the design does not support is said on standard error.\n"
@@ -40,8 +40,8 @@ def add(verbs: Any) -> None:
         "--scores",
         nargs="+",
         metavar="COLUMN",
-        help="columns of predictions (default: score or prediction, or, in one file without these, every column that has "
-        "no other meaning)",
+        help="columns of predictions (default: score or prediction, or, in one file without these, every column that "
+        "has no other meaning)",
     )
     parser.add_argument("--labels", metavar="COLUMN", help="column of labels (default: label, labels, target or y)")
     parser.add_argument("--id", metavar="COLUMN", help="column of item names (default: id, item, bag_id or filename)")
