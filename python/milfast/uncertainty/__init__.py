@@ -32,6 +32,7 @@ from milfast.uncertainty.power import (
     sample_size_unpaired,
 )
 from milfast.uncertainty.proportions import compare_proportions
+from milfast.uncertainty.variance import variance_components
 from milfast.uncertainty.published import Audit, auc_limits, audit
 from milfast.uncertainty.resampling import bootstrap_interval
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -191,7 +192,16 @@ def shares(variance: VarianceComponents) -> str:
     -------
     str
     """
-    return variance.summary().splitlines()[0]
+    parts = []
+    for name, share, log_p in zip(
+        ("seeds", "folds", "rest"), variance.shares, (variance.log_p_seed, variance.log_p_fold, None), strict=True
+    ):
+        said = "undefined" if math.isnan(share) else f"{100 * share:.0f} %"
+        parts.append(f"{name} {said}" + ("" if log_p is None else f" ({show_p(log_p)})"))
+    return (
+        f"{', '.join(parts)}; standard error of the mean {variance.se:.2g} "
+        f"(standard deviation over the root of the runs: {variance.naive_se:.2g})"
+    )
 
 
 def facts(result: ComparedModels) -> list[tuple[str, str]]:

@@ -104,11 +104,11 @@ def _items(design: Design, estimates: Sequence[Interval]) -> Iterator[Doubt]:
                 "rare-class",
                 f"{counts[rare]} {rare} item{'' if counts[rare] == 1 else 's'}: the AUC rests on each of them",
             )
-        for name in design.two_valued:
+        if design.two_valued:
             yield Doubt(
                 "two-valued-scores",
-                f"the scores of {name} have two values: that is the AUC of one threshold, (sensitivity + specificity) "
-                "/ 2; pass the scores from before the decision",
+                f"the scores of {' and '.join(design.two_valued)} have two values: that is the AUC of one threshold, "
+                "(sensitivity + specificity) / 2; pass the scores from before the decision",
             )
         return
     usual = max(counts, key=lambda kind: counts[kind])

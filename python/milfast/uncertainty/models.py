@@ -194,7 +194,7 @@ class ComparedModels:
             if self.equivalences:
                 lines.append(f"  {self.equivalences[i]._sentence()}")
         for name, variance in zip(self.names, self.variances, strict=False):
-            lines.append(f"{name}: {_shares(variance)}")
+            lines.append(f"variance of {name}: {_shares(variance)}")
         return "\n".join([*lines, *(f"warning: {doubt.text}" for doubt in self.warnings)])
 
     def _sizes(self) -> str:
