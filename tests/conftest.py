@@ -21,7 +21,16 @@ SHARED = ROOT.parent / "shared"
 
 settings.register_profile("fast", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("slow", parent=settings.get_profile("fast"), max_examples=2000)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
+PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "fast")
+settings.load_profile(PROFILE)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave tests out that are marked as slow, unless slow ones are asked for."""
+    if PROFILE != "slow":
+        for item in items:
+            if "slow" in item.keywords:
+                item.add_marker(pytest.mark.skip(reason="slow: set HYPOTHESIS_PROFILE=slow"))
 
 
 def golden_path(name: str) -> Path:

@@ -14,6 +14,13 @@ from milfast.uncertainty.cross_validation import (
     probability_of_improvement,
 )
 from milfast.uncertainty.doubts import Doubt
+from milfast.uncertainty.classification import (
+    accuracy_interval,
+    balanced_accuracy_interval,
+    f1_interval,
+    precision_interval,
+    sensitivity_interval,
+    specificity_interval,
 from milfast.uncertainty.intervals import (
     Interval,
     auc_interval,
@@ -58,6 +65,9 @@ __all__ = [
     "corrected_ttest",
     "equivalence",
     "five_by_two",
+    "accuracy_interval",
+    "balanced_accuracy_interval",
+    "f1_interval",
     "interval_of_auc",
     "mcnemar",
     "mcnemar_from_counts",
@@ -70,4 +80,7 @@ __all__ = [
     "sample_size_improvement",
     "sample_size_paired",
     "sample_size_unpaired",
+    "precision_interval",
+    "sensitivity_interval",
+    "specificity_interval",
 ]

@@ -1,4 +1,4 @@
-"""Intervals of areas under the ROC curve beyond the plain one: resampled, partial, of clustered items, of many classes."""
+"""Intervals of areas under the ROC curve: resampled ones, of a part, of clustered items, of many classes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ from milfast.uncertainty.resampling import (
     codes,
     interval_of_replicates,
     require_draws,
-    require_no_nan,
     sample_of,
 )
 
@@ -72,45 +71,45 @@ def area_interval(
     """
     draws = require_draws(n_boot, level, stacklevel=4) if method in METHODS else 0
     whole, variance, n_pos, n_neg = delong(scores, labels, pos_label=pos_label)
-    sizes = {"n_pos": n_pos, "n_neg": n_neg}
     n = n_pos + n_neg
+    if max_fpr is not None and not 0 < max_fpr <= 1:
+        raise ValueError(f"max_fpr must lie in (0, 1]; got {max_fpr}")
     partial = None if max_fpr is None or max_fpr == 1 else max_fpr
-    estimate = whole if partial is None else auc(scores, labels, max_fpr=max_fpr, standardize=False, pos_label=pos_label)
+    area = whole
+    if partial is not None and min(n_pos, n_neg) > 0:
+        area = auc(scores, labels, max_fpr=partial, standardize=False, pos_label=pos_label)
     cluster = cluster_codes(clusters, n)
+    n_clusters = None if cluster is None else int(cluster.max()) + 1
     positive = binary_labels(labels, pos_label=pos_label)
-    if cluster is not None:
-        sizes["n_clusters"] = int(cluster.max()) + 1
     scale = _Scale(partial, standardize)
+    share, estimate = area / scale.most, scale.shown(area)
+
+    def made(bounds: tuple[float, float], used: str) -> Interval:
+        low, high = (scale.shown(bound * scale.most) for bound in bounds)
+        return Interval(estimate, low, high, float(level), used, n, n_pos=n_pos, n_neg=n_neg, n_clusters=n_clusters)
+
     counts = [n_pos, n_neg]
     if cluster is not None:  # a class shows as much spread as there are clusters with it
         counts = [len(np.unique(cluster[positive == kind])) for kind in (True, False)]
     if min(counts) < 2:
-        what = _short_class(n_pos, n_neg) if min(n_pos, n_neg) < 2 else _short_class(counts[0], counts[1])
-        what += "" if min(n_pos, n_neg) < 2 else " in clusters: one cluster holds them all"
-        shown = scale.shown(estimate) if min(n_pos, n_neg) else math.nan
+        what = _short_class(n_pos, n_neg)
+        if min(n_pos, n_neg) > 1:
+            what = f"one cluster with all {'positives' if counts[0] == 1 else 'negatives'}"
         warnings.warn(f"labels hold {what}: the {method} bounds are undefined", RuntimeWarning, stacklevel=3)
-        return Interval(shown, math.nan, math.nan, float(level), f"undefined ({what})", n, **sizes)
-    share = estimate / scale.most
+        return made((math.nan, math.nan), f"undefined ({what})")
     if share in (0.0, 1.0):
         smaller = min(counts[0], counts[1] if partial is None else max(1, math.floor(counts[1] * partial)))
-        low, high = _wilson(share * smaller, smaller, level)
         used = "wilson (AUC is 0 or 1)" if partial is None else "wilson (no area or all of it)"
-        return Interval(
-            scale.shown(estimate), *map(scale.shown_share, (low, high)), float(level), used, n, **sizes
-        )
+        return made(_wilson(share * smaller, smaller, level), used)
     needs_ranking = partial is not None or cluster is not None
     ranking = Ranking.of(np.asarray(scores), positive, max_fpr=partial) if needs_ranking else None
     if ranking is not None:
         influence = ranking.influence()
         variance = variance_of(influence, positive.astype(np.intp), cluster)
     if variance == 0:
-        shown = scale.shown(estimate)
-        return Interval(shown, shown, shown, float(level), f"{method} (variance 0)", n, **sizes)
+        return made((share, share), f"{method} (variance 0)")
     if method in CLOSED:
-        low, high = bounds_of_share(share, math.sqrt(variance) / scale.most, level, method, cluster)
-        return Interval(
-            scale.shown(estimate), *map(scale.shown_share, (low, high)), float(level), method, n, **sizes
-        )
+        return made(bounds_of_share(share, math.sqrt(variance) / scale.most, level, method, cluster), method)
     root = root_seed(random_state)
     seed = seed_value(root, 0)
     apart = _apart(positive.astype(np.intp), cluster, stratified)
@@ -127,23 +126,27 @@ def area_interval(
 
     else:
         resampler = Resampler(n, apart, cluster)
-        replicates = resampler.replicates(ranking.areas, draws, seed)
+        replicates = resampler.replicates(ranking.by(resampler.unit).areas, draws, seed)
 
         def accelerated() -> float:
             return resampler.acceleration(influence)
 
-    return interval_of_replicates(
-        scale.shown(estimate),
-        scale.shown(replicates),
+    # Resamples are compared with the area itself: the scale may round what is equal to different numbers.
+    found = interval_of_replicates(
+        area if ranking is None else float(ranking.areas(np.ones((1, n), dtype=np.int64))[0]),
+        replicates,
+        n=n,
         level=level,
         method=method,
         accelerated=accelerated,
-        bounds=scale.range,
+        bounds=(0.0, scale.most),
         seed=root,
-        n=n,
+        n_pos=n_pos,
+        n_neg=n_neg,
+        n_clusters=n_clusters,
         stacklevel=4,
-        **sizes,
     )
+    return replace(found, estimate=estimate, low=scale.shown(found.low), high=scale.shown(found.high))
 
 
 def multiclass_auc_interval(
@@ -172,8 +175,8 @@ def multiclass_auc_interval(
         ``"ovr"``: each class against the rest. ``"ovo"``: each ordered pair of classes, ranked by the column of the
         first (Hand and Till 2001, Mach. Learn. 45).
     average : {"macro", "weighted", "micro"}
-        ``"macro"``: the plain mean. ``"weighted"``: by the number of items of the class, or of the two; these shares are
-        taken as known. ``"micro"``, with ``"ovr"``: one AUC of all entries of `scores`, each row a cluster.
+        ``"macro"``: the plain mean. ``"weighted"``: by the number of items of the class, or of the two; these shares
+        are taken as known. ``"micro"``, with ``"ovr"``: one AUC of all entries of `scores`, each row a cluster.
     level : float
         Nominal coverage.
     method : {"logit", "delong", "bca", "percentile", "basic"}
@@ -245,9 +248,7 @@ def multiclass_auc_interval(
         k = int(np.argmin(present))
         what = f"{'no' if present[k] == 0 else 'one'} {'item' if cluster is None else 'cluster'} of class {known[k]!r}"
         warnings.warn(f"labels hold {what}: the {method} bounds are undefined", RuntimeWarning, stacklevel=2)
-        return Interval(
-            estimate, math.nan, math.nan, float(level), f"undefined ({what})", n, n_clusters=n_clusters
-        )
+        return Interval(estimate, math.nan, math.nan, float(level), f"undefined ({what})", n, n_clusters=n_clusters)
     if estimate in (0.0, 1.0):
         smaller = int(min(present))
         bounds = _wilson(estimate * smaller, smaller, level)
@@ -266,7 +267,7 @@ def multiclass_auc_interval(
     resampler = Resampler(len(member), apart, cluster)
     return interval_of_replicates(
         estimate,
-        resampler.replicates(_mean_area(parts), draws, seed_value(root, 0)),
+        resampler.replicates(_mean_area([(w, r.by(resampler.unit)) for w, r in parts]), draws, seed_value(root, 0)),
         level=level,
         method=method,
         accelerated=lambda: resampler.acceleration(influence),
@@ -333,6 +334,20 @@ class Ranking:
         starts = np.concatenate([[0], np.flatnonzero(ordered[1:] != ordered[:-1]) + 1])
         return cls(items, positive[items], starts, len(scores), max_fpr)
 
+    def by(self, unit: NDArray[np.intp]) -> Self:
+        """The same for weights of units.
+
+        Parameters
+        ----------
+        unit : ndarray of int, shape (n,)
+            The unit of each item.
+
+        Returns
+        -------
+        Ranking
+        """
+        return replace(self, items=unit[self.items])
+
     def areas(self, weights: NDArray[np.int64]) -> NDArray[np.float64]:
         """Area for each row of weights; NaN where a class has none.
 
@@ -347,13 +362,21 @@ class Ranking:
         drawn = weights[:, self.items]
         pos = drawn * self.positive
         neg = drawn - pos
-        if len(self.starts) < len(self.items):
-            pos, neg = (np.add.reduceat(counts, self.starts, axis=1) for counts in (pos, neg))
         n_pos, n_neg = pos.sum(axis=1), neg.sum(axis=1)
+        starts = self.starts
+        if self.max_fpr is not None:
+            # Only the highest scores matter: down to where every row has had its share of the negatives.
+            left = np.cumsum(neg[:, ::-1], axis=1) >= math.ceil(self.max_fpr * n_neg.max())
+            first = len(self.items) - 1 - int(np.argmax(left, axis=1).max()) if left[:, -1].all() else 0
+            cell = int(np.searchsorted(starts, first, side="right")) - 1
+            pos, neg, starts = pos[:, starts[cell] :], neg[:, starts[cell] :], starts[cell:] - starts[cell]
+        if len(starts) < pos.shape[1]:
+            pos, neg = (np.add.reduceat(counts, starts, axis=1) for counts in (pos, neg))
         with np.errstate(invalid="ignore"):
             if self.max_fpr is None:
                 below = np.cumsum(neg, axis=1)
-                return np.einsum("ij,ij->i", pos, 2 * below - neg) / (2 * n_pos * n_neg)
+                whole: NDArray[np.float64] = np.einsum("ij,ij->i", pos, 2 * below - neg) / (2 * n_pos * n_neg)
+                return whole
             return _partial(pos[:, ::-1] / n_pos[:, None], neg[:, ::-1] / n_neg[:, None], self.max_fpr)
 
     def influence(self) -> NDArray[np.float64]:
@@ -393,17 +416,15 @@ def _partial(pos: NDArray[np.float64], neg: NDArray[np.float64], end: float) -> 
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.where(neg > 0, width / neg, 0.0)
     areas: NDArray[np.float64] = np.sum(width * (bottom + share * pos / 2), axis=1)
-    return np.where(np.isnan(right[:, -1]) | np.isnan(top[:, -1]), math.nan, areas)
+    areas[np.isnan(right[:, -1]) | np.isnan(top[:, -1])] = math.nan
+    return areas
 
 
-def variance_of(
-    influence: NDArray[np.float64], member: NDArray[np.intp], cluster: NDArray[np.intp] | None
-) -> float:
+def variance_of(influence: NDArray[np.float64], member: NDArray[np.intp], cluster: NDArray[np.intp] | None) -> float:
     """Variance of an area from what each item adds to it.
 
-    Without clusters, DeLong's. With clusters, the one of Obuchowski (1997, Biometrics 53, 567-578), for any number of
-    classes: what the items of a cluster add is added up within each class, and the sums of different classes of a cluster
-    may vary together.
+    Without clusters, DeLong's, with the size of each class fixed. With clusters, the one of Obuchowski (1997, Biometrics 53), for any number of classes:
+    what the items of a cluster add is added up within each class, and the sums of a cluster may vary together.
 
     Parameters
     ----------
@@ -426,7 +447,9 @@ def variance_of(
     n_classes = int(member.max()) + 1
     if cluster is None:
         sizes = np.bincount(member)
-        squares = np.bincount(member, influence**2)
+        # What is left of a class's mean is no chance while the size of the class is fixed.
+        rests = influence - (np.bincount(member, influence) / sizes)[member]
+        squares = np.bincount(member, rests**2)
         return float(np.sum(squares * sizes / (sizes - 1)))
     n_clusters = int(cluster.max()) + 1
     place = cluster * n_classes + member
@@ -507,7 +530,7 @@ class Resampler:
         Parameters
         ----------
         areas : callable
-            Gives a value for each row of weights, shape (rows, n).
+            Gives a value for each row of counts, shape (rows, n_units), that say how often each unit was drawn.
         n_boot : int
         seed : int
 
@@ -515,17 +538,18 @@ class Resampler:
         -------
         ndarray of float64, shape (n_boot,)
         """
-        rng = np.random.Generator(np.random.Philox(key=seed))
+        # A stream for each stratum: what a row holds does not depend on how many are drawn at once.
+        streams = [np.random.Generator(np.random.Philox(key=[seed, k])) for k in range(len(self.strata))]
         values = np.empty(n_boot)
         step = max(1, AT_ONCE // len(self.unit))
         for start in range(0, n_boot, step):
-            stop = min(start + step, n_boot)
-            times = np.empty((stop - start, self.n_units), dtype=np.int64)
-            for row in times:
-                for first, last in self.strata:
-                    drawn = rng.integers(0, last - first, last - first, dtype=np.uint32)
-                    row[first:last] = np.bincount(drawn, minlength=last - first)
-            values[start:stop] = areas(times[:, self.unit])
+            rows = min(step, n_boot - start)
+            times = np.empty((rows, self.n_units), dtype=np.int64)
+            for rng, (first, last) in zip(streams, self.strata, strict=True):
+                size = last - first
+                drawn = rng.integers(0, size, (rows, size), dtype=np.uint32) + size * np.arange(rows)[:, None]
+                times[:, first:last] = np.bincount(drawn.ravel(), minlength=rows * size).reshape(rows, size)
+            values[start : start + rows] = areas(times)
         return values
 
     def acceleration(self, influence: NDArray[np.float64]) -> float:
@@ -539,7 +563,7 @@ class Resampler:
         -------
         float
         """
-        sums = np.bincount(self.unit, influence, self.n_units)
+        sums = np.bincount(self.unit, influence, self.n_units).astype(np.float64)
         return acceleration(*((-sums[first:last], None) for first, last in self.strata))
 
 
@@ -571,13 +595,6 @@ class _Scale:
         chance = self.max_fpr**2 / 2
         return (1 + (area - chance) / (self.max_fpr - chance)) / 2
 
-    def shown_share(self, share: float) -> float:
-        return float(self.shown(share * self.most))
-
-    @property
-    def range(self) -> tuple[float, float]:
-        return self.shown_share(0.0), self.shown_share(1.0)
-
 
 def _parts(
     table: NDArray[np.float64], labelled: NDArray[np.intp], sizes: NDArray[np.intp], multi_class: str, average: str
@@ -600,7 +617,8 @@ def _parts(
 
 def _mean_area(parts: list[tuple[float, Ranking]]) -> Callable[[NDArray[np.int64]], NDArray[np.float64]]:
     def mean(weights: NDArray[np.int64]) -> NDArray[np.float64]:
-        return np.sum([weight * ranking.areas(weights) for weight, ranking in parts], axis=0)
+        total: NDArray[np.float64] = np.sum([weight * ranking.areas(weights) for weight, ranking in parts], axis=0)
+        return total
 
     return mean
 
@@ -612,8 +630,8 @@ def _table(scores: Any) -> NDArray[np.float64]:
         raise TypeError(f"scores cannot be read as numbers: {error}") from None
     if table.ndim != 2 or table.shape[1] < 2 or len(table) == 0:
         raise ValueError(
-            f"scores must have a row an item and a column a class, shape (n, n_classes); got shape {table.shape}: for two "
-            "classes and one column use auc_interval"
+            f"scores must have a row an item and a column a class, shape (n, n_classes); got shape {table.shape}: for "
+            "two classes and one column use auc_interval"
         )
     odd = np.argwhere(np.isnan(table))
     if len(odd):
@@ -630,7 +648,7 @@ def _labelled(labels: Any, n: int, n_classes: int, classes: Any) -> tuple[NDArra
     if classes is None:
         if len(distinct) != n_classes:
             raise ValueError(
-                f"labels hold {len(distinct)} classes and scores {n_classes} columns: say in classes what the columns are"
+                f"labels hold {len(distinct)} classes and scores {n_classes} columns: name the columns in classes"
             )
         return found, distinct.tolist()
     known = list(classes)

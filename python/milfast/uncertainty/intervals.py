@@ -314,8 +314,8 @@ def auc_interval(
         With `max_fpr`: show (1 + (area - chance) / (max_fpr - chance)) / 2, where chance = max_fpr^2 / 2 (McClish 1989,
         Med. Decis. Making 9), which is 0.5 for chance. False shows the area.
     clusters : array_like, shape (n,), or Bags, optional
-        What each score belongs to, such as its patient, when scores of one are alike. With `Bags` the scores are those of
-        instances and the clusters their bags. ``"logit"`` and ``"delong"`` have the variance of Obuchowski (1997,
+        What each score belongs to, such as its patient, when scores of one are alike. With `Bags` the scores are those
+        of instances and the clusters their bags. ``"logit"`` and ``"delong"`` have the variance of Obuchowski (1997,
         Biometrics 53) then, and Student's quantile on one degree of freedom less than there are clusters; a bootstrap
         draws whole clusters. Not with ``"hanley-mcneil"`` and ``"wilson"``.
     n_boot : int
@@ -525,7 +525,7 @@ def mean_interval(
 # -------------------------------------------------------------------- rules for proportions
 
 
-def _normal(k: float, n: int, level: float) -> tuple[float, float]:
+def _normal(k: float, n: float, level: float) -> tuple[float, float]:
     p = k / n
     return _symmetric(p, math.sqrt(p * (1 - p) / n), level)
 
@@ -538,13 +538,13 @@ def _wilson(k: float, n: float, level: float) -> tuple[float, float]:
     return max(0.0, min(centre - half, p)), min(1.0, max(centre + half, p))
 
 
-def _agresti_coull(k: float, n: int, level: float) -> tuple[float, float]:
+def _agresti_coull(k: float, n: float, level: float) -> tuple[float, float]:
     z2 = _z(level) ** 2
     p = (k + z2 / 2) / (n + z2)
     return _symmetric(p, math.sqrt(p * (1 - p) / (n + z2)), level)
 
 
-def _clopper_pearson(k: float, n: int, level: float) -> tuple[float, float]:
+def _clopper_pearson(k: float, n: float, level: float) -> tuple[float, float]:
     # Imported here because scipy takes longer to load than the rest of milfast.
     from scipy.special import betaincinv
 
@@ -555,7 +555,7 @@ def _clopper_pearson(k: float, n: int, level: float) -> tuple[float, float]:
     return low, high
 
 
-def _jeffreys(k: float, n: int, level: float) -> tuple[float, float]:
+def _jeffreys(k: float, n: float, level: float) -> tuple[float, float]:
     # Imported here because scipy takes longer to load than the rest of milfast.
     from scipy.special import betaincinv
 
@@ -563,7 +563,7 @@ def _jeffreys(k: float, n: int, level: float) -> tuple[float, float]:
     return float(betaincinv(k + 0.5, n - k + 0.5, tail)), 1 - float(betaincinv(n - k + 0.5, k + 0.5, tail))
 
 
-_PROPORTION_RULES: dict[str, Callable[[float, int, float], tuple[float, float]]] = {
+_PROPORTION_RULES: dict[str, Callable[[float, float, float], tuple[float, float]]] = {
     "wilson": _wilson,
     "normal": _normal,
     "agresti-coull": _agresti_coull,

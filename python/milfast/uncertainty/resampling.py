@@ -1,4 +1,4 @@
-"""Bootstrap intervals of any metric: what is drawn, what becomes of draws without a value, and three kinds of bounds."""
+"""Bootstrap intervals of any metric: what is drawn, draws without a value, and three kinds of bounds."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 import operator
 import warnings
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
@@ -232,12 +233,12 @@ def interval_of_replicates(
         raise ValueError(f"none of {len(replicates)} resamples has a value{said}: keep the classes with stratify")
     if n_undefined:
         warnings.warn(
-            f"{n_undefined} of {len(replicates)} resamples had no value{said} and were left out: the bounds are those of "
-            "the rest; where a class was missing, stratified resamples keep it",
+            f"{n_undefined} of {len(replicates)} resamples had no value{said} and were left out: the bounds are those "
+            "of the rest; where a class was missing, stratified resamples keep it",
             RuntimeWarning,
             stacklevel=stacklevel,
         )
-    if np.all(defined == defined[0]):
+    if len(defined) > 1 and np.all(defined == defined[0]):
         warnings.warn(
             f"all resamples gave {defined[0]:g}: the bootstrap shows no spread, which does not mean that there is none",
             RuntimeWarning,
@@ -373,7 +374,8 @@ class _Sample:
         start = self.first[units]
         sizes = self.first[units + 1] - start
         ends = np.cumsum(sizes)
-        return self.order[np.repeat(start - ends + sizes, sizes) + np.arange(ends[-1] if len(ends) else 0)]
+        places = np.repeat(start - ends + sizes, sizes) + np.arange(ends[-1] if len(ends) else 0)
+        return np.asarray(self.order[places])
 
     def drawn(self, rng: np.random.Generator) -> NDArray[np.intp]:
         """Items of a resample."""
@@ -410,7 +412,7 @@ class _Task:
 
     def estimate(self) -> float:
         if self.vectorized:
-            value = _numbers(self.metric(*(array[None] for array in self.arrays)), 1)[0]
+            value = float(_numbers(self.metric(*(array[None] for array in self.arrays)), 1)[0])
         else:
             value = _number(self.metric(*self.arrays))
         if not math.isfinite(value):
@@ -455,9 +457,7 @@ class _Task:
         return job, values, said
 
 
-def _together(
-    chosen: Iterator[list[NDArray[np.intp]]], width: int
-) -> Iterator[tuple[int, list[NDArray[np.intp]]]]:
+def _together(chosen: Iterator[list[NDArray[np.intp]]], width: int) -> Iterator[tuple[int, list[NDArray[np.intp]]]]:
     """Stack items of some numbers at a time, for each sample, with the first number; equal in length."""
     rows: list[list[NDArray[np.intp]]] = []
     start = 0
@@ -519,8 +519,8 @@ def require_draws(n_boot: Any, level: float, *, stacklevel: int = 3) -> int:
     # 200 resamples at 95 % are 5 up to rounding
     if outside < LEAST_OUTSIDE - 1e-9:
         warnings.warn(
-            f"with n_boot={draws} about {outside:.2g} resamples lie outside each bound at level {level:g}: the bounds are "
-            f"a matter of luck; use n_boot={math.ceil(20 * LEAST_OUTSIDE / (1 - level) - 1e-6)} or more",
+            f"with n_boot={draws} about {outside:.2g} resamples lie outside each bound at level {level:g}: the bounds "
+            f"are a matter of luck; use n_boot={math.ceil(2 * LEAST_OUTSIDE / (1 - level) - 1e-6)} or more",
             RuntimeWarning,
             stacklevel=stacklevel,
         )
@@ -587,7 +587,7 @@ def sample_of(n: int, stratum: NDArray[np.intp] | None, cluster: NDArray[np.intp
         order = _Sample(order, first, []).items(by_stratum)
         first, of_unit = np.concatenate([[0], np.cumsum(sizes)]), of_unit[by_stratum]
     cuts = [0, *(np.flatnonzero(np.diff(of_unit)) + 1).tolist(), len(of_unit)]
-    return _Sample(order, first, list(zip(cuts[:-1], cuts[1:], strict=True)))
+    return _Sample(order, first, list(pairwise(cuts)))
 
 
 def cluster_codes(clusters: Any, n: int) -> NDArray[np.intp] | None:
@@ -670,9 +670,11 @@ def require_no_nan(array: NDArray[Any], name: str) -> None:
     """
     if array.dtype.kind in "biuSU":
         return
-    missing = [v is None or not isinstance(v == v, (bool, np.bool_)) or v != v for v in array] if (
-        array.dtype.kind == "O"
-    ) else array != array
+    missing = (
+        [v is None or not isinstance(v == v, (bool, np.bool_)) or v != v for v in array]
+        if (array.dtype.kind == "O")
+        else array != array
+    )
     odd = np.flatnonzero(missing)
     if len(odd):
         i = int(odd[0])
