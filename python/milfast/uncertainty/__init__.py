@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from milfast.uncertainty.areas import multiclass_auc_interval
 from milfast.uncertainty.aucs import compare_auc, compare_aucs
+from milfast.uncertainty.classification import (
+    accuracy_interval,
+    balanced_accuracy_interval,
+    f1_interval,
+    precision_interval,
+    sensitivity_interval,
+    specificity_interval,
+)
 from milfast.uncertainty.comparison import Comparison
 from milfast.uncertainty.cross_validation import (
     Improvement,
@@ -29,6 +37,7 @@ from milfast.uncertainty.intervals import (
     proportion_interval,
 )
 from milfast.uncertainty.models import ComparedModels, compare
+from milfast.uncertainty.many import friedman
 from milfast.uncertainty.paired import cochran_q, equivalence, mcnemar, mcnemar_from_counts
 from milfast.uncertainty.power import (
     SampleSize,
@@ -42,6 +51,13 @@ from milfast.uncertainty.proportions import compare_proportions
 from milfast.uncertainty.variance import variance_components
 from milfast.uncertainty.published import Audit, auc_limits, audit
 from milfast.uncertainty.resampling import bootstrap_interval
+from milfast.uncertainty.variance import (
+    Normality,
+    VarianceComponents,
+    normal_quantiles,
+    normality,
+    variance_components,
+)
 
 __all__ = [
     "Audit",
@@ -50,11 +66,15 @@ __all__ = [
     "Doubt",
     "Improvement",
     "Interval",
+    "Normality",
     "Posterior",
     "SampleSize",
+    "VarianceComponents",
+    "accuracy_interval",
     "auc_interval",
     "auc_limits",
     "audit",
+    "balanced_accuracy_interval",
     "bayesian_ttest",
     "bootstrap_interval",
     "cochran_q",
@@ -68,11 +88,15 @@ __all__ = [
     "accuracy_interval",
     "balanced_accuracy_interval",
     "f1_interval",
+    "friedman",
     "interval_of_auc",
     "mcnemar",
     "mcnemar_from_counts",
     "mean_interval",
     "multiclass_auc_interval",
+    "normal_quantiles",
+    "normality",
+    "precision_interval",
     "probability_of_improvement",
     "proportion_interval",
     "sample_size_auc",
@@ -83,4 +107,5 @@ __all__ = [
     "precision_interval",
     "sensitivity_interval",
     "specificity_interval",
+    "variance_components",
 ]

@@ -24,7 +24,6 @@ from milfast.uncertainty.resampling import (
 )
 
 if TYPE_CHECKING:
-
     from numpy.typing import ArrayLike, NDArray
 
     from milfast.bags import Bags
