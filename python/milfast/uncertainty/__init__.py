@@ -22,22 +22,9 @@ from milfast.uncertainty.cross_validation import (
     probability_of_improvement,
 )
 from milfast.uncertainty.doubts import Doubt
-from milfast.uncertainty.classification import (
-    accuracy_interval,
-    balanced_accuracy_interval,
-    f1_interval,
-    precision_interval,
-    sensitivity_interval,
-    specificity_interval,
-from milfast.uncertainty.intervals import (
-    Interval,
-    auc_interval,
-    interval_of_auc,
-    mean_interval,
-    proportion_interval,
-)
-from milfast.uncertainty.models import ComparedModels, compare
+from milfast.uncertainty.intervals import Interval, auc_interval, interval_of_auc, mean_interval, proportion_interval
 from milfast.uncertainty.many import friedman
+from milfast.uncertainty.models import ComparedModels, compare
 from milfast.uncertainty.paired import cochran_q, equivalence, mcnemar, mcnemar_from_counts
 from milfast.uncertainty.power import (
     SampleSize,
@@ -48,16 +35,9 @@ from milfast.uncertainty.power import (
     sample_size_unpaired,
 )
 from milfast.uncertainty.proportions import compare_proportions
-from milfast.uncertainty.variance import variance_components
 from milfast.uncertainty.published import Audit, auc_limits, audit
 from milfast.uncertainty.resampling import bootstrap_interval
-from milfast.uncertainty.variance import (
-    Normality,
-    VarianceComponents,
-    normal_quantiles,
-    normality,
-    variance_components,
-)
+from milfast.uncertainty.variance import Normality, VarianceComponents, normal_quantiles, normality, variance_components
 
 __all__ = [
     "Audit",
@@ -84,10 +64,8 @@ __all__ = [
     "compare_proportions",
     "corrected_ttest",
     "equivalence",
-    "five_by_two",
-    "accuracy_interval",
-    "balanced_accuracy_interval",
     "f1_interval",
+    "five_by_two",
     "friedman",
     "interval_of_auc",
     "mcnemar",
@@ -104,7 +82,6 @@ __all__ = [
     "sample_size_improvement",
     "sample_size_paired",
     "sample_size_unpaired",
-    "precision_interval",
     "sensitivity_interval",
     "specificity_interval",
     "variance_components",
