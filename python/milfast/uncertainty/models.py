@@ -804,12 +804,13 @@ class _Comparer:
             resampler = Resampler(design.n, stratum, design.clusters)
             seed = seed_value(self.seed, 0)
             self._replicates = [
-                resampler.replicates(self._figure(m), self.draws, seed) for m in range(len(design.names))
+                resampler.replicates(self._figure(m, resampler.unit), self.draws, seed)
+                for m in range(len(design.names))
             ]
         return self._replicates
 
-    def _figure(self, m: int) -> Any:
-        """The figure of a model for rows of weights of the items: the mean over its runs."""
+    def _figure(self, m: int, unit: NDArray[np.intp]) -> Any:
+        """The figure of a model, the mean over its runs, for rows that say how often each unit was drawn."""
         design = self.design
         places = [
             (s, np.flatnonzero(design.inside(s, f)))
@@ -818,20 +819,20 @@ class _Comparer:
             if design.defined[s, f]
         ]
         if design.positive is None:
-            values = design.values[m].astype(np.int64)
+            n_units = int(unit.max()) + 1
+            right = [np.bincount(unit[i], design.values[m][s, i], n_units) for s, i in places]
+            sizes = [np.bincount(unit[i], minlength=n_units) for _, i in places]
 
-            def rate(weights: NDArray[np.int64]) -> NDArray[np.float64]:
+            def rate(times: NDArray[np.int64]) -> NDArray[np.float64]:
                 with np.errstate(invalid="ignore"):
-                    return np.mean(
-                        [weights[:, i] @ values[s, i] / weights[:, i].sum(axis=1) for s, i in places], axis=0
-                    )
+                    return np.mean([times @ r / (times @ size) for r, size in zip(right, sizes, strict=True)], axis=0)
 
             return rate
         positive = design.positive
-        rankings = [Ranking.of(design.values[m][s], positive, among=i) for s, i in places]
+        rankings = [Ranking.of(design.values[m][s], positive, among=i).by(unit) for s, i in places]
 
-        def area(weights: NDArray[np.int64]) -> NDArray[np.float64]:
-            return np.mean([ranking.areas(weights) for ranking in rankings], axis=0)
+        def area(times: NDArray[np.int64]) -> NDArray[np.float64]:
+            return np.mean([ranking.areas(times) for ranking in rankings], axis=0)
 
         return area
 
