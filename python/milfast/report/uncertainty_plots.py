@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import ArrayLike
 
-    from milfast.uncertainty import ComparedModels, Interval
+    from milfast.uncertainty import ComparedModels, Comparison, Interval
 
 #: Colours of models, in their order; they stay apart under the common forms of colour blindness (Okabe & Ito 2008).
 COLOURS = (*CONCEPTS, *OTHERS)
@@ -196,44 +195,43 @@ def heading(axes: Axes, text: str) -> None:
     axes.set_title(text, loc="left", fontsize=9.5, fontweight="bold", color=INK, parse_math=False)
 
 
-def rank_picture(ranks: Mapping[str, float], critical_difference: float, *, level: float = 0.95) -> Figure:
+def rank_picture(result: Comparison) -> Figure:
     """Draw a critical-difference diagram: mean ranks on a line, and bars over models that no test tells apart.
 
     Parameters
     ----------
-    ranks : mapping of str to float
-        Mean rank of each model over data sets or folds; 1 is the best.
-    critical_difference : float
-        Mean ranks nearer than this are not told apart (Nemenyi's test; Demsar 2006, J. Mach. Learn. Res. 7).
-    level : float
-        Confidence of that test.
+    result : Comparison
+        What `milfast.uncertainty.friedman` found without a control.
 
     Returns
     -------
     matplotlib.figure.Figure
+        After Demsar (2006, J. Mach. Learn. Res. 7): the best model is on the left. The critical difference is drawn
+        where there is one, which is with Nemenyi's test.
 
     Raises
     ------
     ImportError
         When matplotlib is missing.
     ValueError
-        When there are fewer than two models, or the difference is not a positive number.
+        When `result` has no groups of models.
 
     Examples
     --------
     >>> from milfast.report.uncertainty_plots import rank_picture  # needs matplotlib
-    >>> picture = rank_picture({"a": 1.2, "b": 1.9, "c": 2.9}, 0.8)
-    >>> sorted(text.get_text() for text in picture.axes[0].texts)
-    ['CD 0.80 (95 %)', 'a  1.20', 'b  1.90', 'c  2.90']
+    >>> from milfast.uncertainty import friedman
+    >>> result = friedman({"a": [0.9, 0.8, 0.7, 0.9], "b": [0.8, 0.7, 0.8, 0.8], "c": [0.5, 0.6, 0.5, 0.7]})
+    >>> sorted(text.get_text() for text in rank_picture(result).axes[0].texts if len(text.get_text()) > 1)
+    ['a  1.25', 'b  1.75', 'c  3.00', 'critical difference 1.66 (95 %)']
     """
-    if len(ranks) < 2:
-        raise ValueError(f"ranks must hold two models or more; got {len(ranks)}")
-    if not 0 < critical_difference < math.inf:
-        raise ValueError(f"critical_difference must be a positive number; got {critical_difference}")
+    if "groups" not in result.details:
+        raise ValueError("result must come from friedman without a control: it has no groups of models")
+    ranks = dict(zip(result.names, result.estimates, strict=True))
     order = sorted(ranks, key=lambda name: ranks[name])
     k = len(order)
     left = (k + 1) // 2  # the better half is named on the left, the others on the right
-    groups = cliques([ranks[name] for name in order], critical_difference)
+    groups = [group for group in result.details["groups"] if len(group) > 1]
+    critical = result.details.get("critical_difference")
     depth = 0.5 + 0.28 * len(groups)
     lines = max(left, k - left)
     height = depth + 0.34 * lines + 0.2
@@ -248,11 +246,13 @@ def rank_picture(ranks: Mapping[str, float], critical_difference: float, *, leve
     for tick in range(low, high + 1):
         axes.plot([tick, tick], [0, -0.13], color=INK, linewidth=1.2)
         axes.annotate(str(tick), (tick, -0.2), ha="center", va="bottom", fontsize=8.5, color=INK)
-    axes.plot([low, low + critical_difference], [-0.75, -0.75], color=INK, linewidth=1.6)
-    for end in (low, low + critical_difference):
-        axes.plot([end, end], [-0.83, -0.67], color=INK, linewidth=1.6)
-    text = f"CD {critical_difference:.2f} ({100 * level:.6g} %)"
-    axes.text(low + critical_difference + 0.02 * span, -0.75, text, va="center", fontsize=8.5, color=INK)
+    if critical is not None:
+        axes.plot([low, low + critical], [-0.75, -0.75], color=INK, linewidth=1.6)
+        for end in (low, low + critical):
+            axes.plot([end, end], [-0.83, -0.67], color=INK, linewidth=1.6)
+        [level] = {pair.difference.level for pair in result.pairs if pair.difference is not None}
+        text = f"critical difference {critical:.2f} ({100 * level:.6g} %)"
+        axes.text(low + critical + 0.02 * span, -0.75, text, va="center", fontsize=8.5, color=INK)
     for i, name in enumerate(order):
         rank, on_left = ranks[name], i < left
         y = depth + 0.34 * (i if on_left else k - 1 - i)
@@ -269,39 +269,12 @@ def rank_picture(ranks: Mapping[str, float], critical_difference: float, *, leve
             color=INK,
             parse_math=False,
         )
-    for i, (first, last) in enumerate(groups):
+    for i, group in enumerate(groups):
         y = 0.3 + 0.28 * i
-        ends = [ranks[order[first]] - 0.012 * span, ranks[order[last]] + 0.012 * span]
+        within = [ranks[name] for name in group]
+        ends = [min(within) - 0.012 * span, max(within) + 0.012 * span]
         axes.plot(ends, [y, y], color=INK, linewidth=3.2, solid_capstyle="butt", zorder=2)
     return picture
-
-
-def cliques(ranks: Sequence[float], critical_difference: float) -> list[tuple[int, int]]:
-    """Longest runs of models, by ascending rank, whose ranks are all nearer than the critical difference.
-
-    Parameters
-    ----------
-    ranks : sequence of float
-        Ascending.
-    critical_difference : float
-
-    Returns
-    -------
-    list of (int, int)
-        First and last of each; runs of one model, and runs within others, are left out.
-
-    Examples
-    --------
-    >>> from milfast.report.uncertainty_plots import cliques
-    >>> cliques([1.0, 1.4, 2.0, 3.5], 0.8)
-    [(0, 1), (1, 2)]
-    """
-    found: list[tuple[int, int]] = []
-    for first in range(len(ranks)):
-        last = max(i for i in range(first, len(ranks)) if ranks[i] - ranks[first] < critical_difference)
-        if last > first and (not found or found[-1][1] < last):
-            found.append((first, last))
-    return found
 
 
 def runs_picture(values: Mapping[str, ArrayLike], *, measure: str = "", bins: int | None = None) -> Figure:
@@ -369,32 +342,10 @@ def draw_quantiles(axes: Axes, runs: Any, *, colour: str = INK) -> None:
         Ascending.
     colour : str
     """
+    from milfast.uncertainty.variance import normal_quantiles
+
     mean, deviation = float(runs.mean()), float(runs.std(ddof=1))
     quantiles = normal_quantiles(len(runs))
     ends = np.array([quantiles[0], quantiles[-1]])
     axes.plot(ends, mean + deviation * ends, color=OTHERS[0], linewidth=1.1, linestyle=(0, (4, 3)), zorder=1)
     axes.plot(quantiles, runs, marker="o", markersize=3.2, color=colour, linestyle="none", zorder=2)
-
-
-def normal_quantiles(n: int) -> Any:
-    """Normal quantiles at the medians of `n` order statistics, as approximated by Filliben.
-
-    Parameters
-    ----------
-    n : int
-
-    Returns
-    -------
-    ndarray of float64, shape (n,)
-
-    Examples
-    --------
-    >>> from milfast.report.uncertainty_plots import normal_quantiles
-    >>> normal_quantiles(3).round(3).tolist()
-    [-0.819, 0.0, 0.819]
-    """
-    at = (np.arange(1, n + 1) - 0.3175) / (n + 0.365)
-    at[-1] = 0.5 ** (1 / n)
-    at[0] = 1 - at[-1]
-    normal = NormalDist()
-    return np.array([normal.inv_cdf(float(p)) for p in at])
