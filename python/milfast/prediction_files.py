@@ -285,7 +285,8 @@ def _folds(items: _Items, seeds: Sequence[str], order: Sequence[str]) -> NDArray
         for item in order:
             if (seed, item) not in items.folds:
                 raise ValueError(f"item {item!r} has no fold{f' with seed {seed!r}' if seed else ''}")
-    rows = np.array([[items.folds[seed, item][0] for item in order] for seed in seeds])
+    flat = _values([items.folds[seed, item][0] for seed in seeds for item in order], text=False)
+    rows = flat.reshape(len(seeds), len(order))
     return rows[0] if len(seeds) == 1 or (rows == rows[0]).all() else rows
 
 
@@ -295,4 +296,4 @@ def _clusters(items: _Items, order: Sequence[str]) -> NDArray[Any] | None:
     for item in order:
         if item not in items.clusters:
             raise ValueError(f"item {item!r} has no cluster")
-    return np.array([items.clusters[item][0] for item in order])
+    return _values([items.clusters[item][0] for item in order], text=False)

@@ -739,6 +739,7 @@ class _Comparer:
             method=f"Wald chi-squared, {' and '.join(parts)}" if rank else "undefined",
             n=design.n,
             measure=design.measure,
+            notes=("about the training sets of these folds",) if self.folded else (),
         )
 
     def variances(self) -> tuple[VarianceComponents, ...]:
