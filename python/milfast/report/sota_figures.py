@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def write(found: dict[str, Any], folder: Path) -> list[Path]:
-    """Write the figures as SVG files that only depend on the version of matplotlib.
+    """Write the figures.
 
     Parameters
     ----------
@@ -36,18 +37,42 @@ def write(found: dict[str, Any], folder: Path) -> list[Path]:
     ImportError
         When matplotlib is missing.
     """
+    written = []
+    for number in FIGURES:
+        path = folder / f"sota-figure-{number}.svg"
+        path.write_text(svg(found, number), encoding="utf-8", newline="\n")
+        written.append(path)
+    return written
+
+
+def svg(found: dict[str, Any], number: int) -> str:
+    """A figure as an SVG file that only depends on the version of matplotlib.
+
+    Parameters
+    ----------
+    found : dict
+        As `milfast.uncertainty.sota.record` returns it.
+    number : int
+        1 to 5.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    ImportError
+        When matplotlib is missing.
+    """
     require_matplotlib()
     import matplotlib
 
-    written = []
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(FIXED)
-        for number, draw in FIGURES.items():
-            path = folder / f"sota-figure-{number}.svg"
-            draw(found).savefig(path, format="svg", metadata={"Date": None})
-            written.append(path)
-    return written
+        text = io.StringIO()
+        FIGURES[number](found).savefig(text, format="svg", metadata={"Date": None})
+    return text.getvalue()
 
 
 def _runs(found: dict[str, Any], arch: str) -> Any:

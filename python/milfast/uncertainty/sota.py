@@ -54,6 +54,8 @@ class Trainings:
         The first is 42, with which the paper shows "one seed".
     fold : ndarray of int, shape (n_images,)
         The fold in which each image was tested.
+    class_sizes : tuple of int
+        Images of each class.
     right, right_best : ndarray of bool, shape (n_archs, n_seeds, n_images)
         Of the last checkpoint, which the paper's figures use, and of the one that is best on the tested fold.
     points : tuple of dict
@@ -63,6 +65,7 @@ class Trainings:
     archs: tuple[str, ...]
     seeds: tuple[int, ...]
     fold: NDArray[np.intp]
+    class_sizes: tuple[int, ...]
     right: NDArray[np.bool_]
     right_best: NDArray[np.bool_]
     points: tuple[dict[str, Any], ...]
@@ -116,6 +119,7 @@ def load(folder: str | Path | None = None) -> Trainings:
             archs=tuple(str(arch) for arch in stored["archs"]),
             seeds=tuple(int(seed) for seed in stored["seeds"]),
             fold=stored["fold"].astype(np.intp),
+            class_sizes=tuple(np.bincount(labels).tolist()),
             right=stored["pred_last"] == labels,
             right_best=stored["pred_best"] == labels,
             points=_points(_find(PARK_KIM, folder)),
@@ -171,6 +175,7 @@ def record(trainings: Trainings) -> dict[str, Any]:
         "archs": list(trainings.archs),
         "seeds": list(trainings.seeds),
         "fold_sizes": trainings.sizes.tolist(),
+        "class_sizes": list(trainings.class_sizes),
         "right": dict(zip(trainings.archs, counts.tolist(), strict=True)),
         "figure_1": figure_1(trainings),
         "figure_2": figure_2(trainings),
