@@ -154,11 +154,13 @@ def figure_3(found: dict[str, Any]) -> Figure:
     -------
     matplotlib.figure.Figure
     """
+    require_matplotlib()
+    from matplotlib.ticker import MaxNLocator
 
     def draw(axes: Axes, runs: Any, colour: str) -> None:
         axes.hist(runs, bins=15 if len(runs) <= 60 else 25, color=colour, edgecolor="white", linewidth=0.5)
         axes.set(xlabel="accuracy", ylabel="trainings")
-        axes.yaxis.get_major_locator().set_params(integer=True)
+        axes.yaxis.set_major_locator(MaxNLocator(integer=True))
         plain(axes, grid="y")
 
     return _one_and_all(found, draw)

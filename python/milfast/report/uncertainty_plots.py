@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -49,7 +49,7 @@ def figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), facecolor="white", layout="constrained")
 
 
-def plain(axes: Axes, *, grid: str = "x") -> None:
+def plain(axes: Axes, *, grid: Literal["x", "y", "both"] = "x") -> None:
     """Take away what no reader needs, and put lines behind that help to read off values.
 
     Parameters

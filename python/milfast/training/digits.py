@@ -107,10 +107,12 @@ def train(spec: dict[str, Any]) -> dict[str, Any]:
         model = network(spec["model"])
         optimizer = torch.optim.Adam(model.parameters(), lr=0.005)
         for _ in range(spec["epochs"]):
-            for batch in torch.randperm(len(x)).split(64):
+            order = torch.randperm(len(x))
+            for start in range(0, len(x), 64):
+                batch = order[start : start + 64]
                 loss = nn.functional.cross_entropy(model(x[batch]), y[batch])
                 optimizer.zero_grad()
-                loss.backward()
+                torch.autograd.backward(loss)
                 optimizer.step()
     with torch.inference_mode():
         predicted = model(torch.from_numpy(images[tested])).argmax(dim=1).numpy()

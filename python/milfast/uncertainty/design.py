@@ -98,8 +98,7 @@ class Design:
         """
         if self.folds is None:
             return np.ones(self.n, dtype=bool)
-        found: NDArray[np.bool_] = self.folds[seed if len(self.folds) > 1 else 0] == fold
-        return found
+        return np.equal(self.folds[seed if len(self.folds) > 1 else 0], fold)
 
     @cached_property
     def runs(self) -> NDArray[np.float64]:
@@ -127,7 +126,7 @@ class Design:
         """Mean figure of each model over its runs."""
         if not self.defined.any():
             return np.full(len(self.names), math.nan)
-        return np.asarray(self.runs[:, self.defined].mean(axis=1))
+        return np.asarray(self.runs[:, self.defined].mean(axis=1), dtype=np.float64)
 
     @cached_property
     def influence(self) -> NDArray[np.float64]:
@@ -168,7 +167,7 @@ class Design:
             return parts @ parts.T
         groups = int(self.clusters.max()) + 1
         sums = np.stack([np.bincount(self.clusters, part, groups) for part in parts])
-        return sums @ sums.T * (groups / (groups - 1))
+        return np.asarray(sums @ sums.T * (groups / (groups - 1)), dtype=np.float64)
 
 
 def _centred(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -304,8 +303,8 @@ def _kind(kind: str | None, arrays: list[NDArray[Any]], names: tuple[str, ...], 
     if kind not in (None, "scores", "labels"):
         raise ValueError(f"kind must be 'scores', 'labels' or None; got {kind!r}")
     known = np.unique(truth)
-    if kind == "scores" or kind == "labels":
-        return kind
+    if kind is not None:
+        return "scores" if kind == "scores" else "labels"
     strange = [(name, array) for name, array in zip(names, arrays, strict=True) if not np.isin(array, known).all()]
     if not strange:
         return "labels"

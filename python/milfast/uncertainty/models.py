@@ -475,7 +475,7 @@ class _Comparer:
         design = self.design
         mean = float(design.means[m])
         variance, df = self._contrast({m: 1.0})
-        sizes = self._class_sizes() | self._cluster_sizes()
+        sizes: dict[str, Any] = self._class_sizes() | self._cluster_sizes()
         if not variance > 0 or mean in (0.0, 1.0):
             units = min(sizes[name] for name in ("n_pos", "n_neg")) if "n_pos" in sizes else design.n
             if math.isnan(variance) or units < 1:
@@ -598,6 +598,7 @@ class _Comparer:
         else:
             low, high, _ = bounds_of_replicates(estimate, defined, level=self.level, method="percentile")
             low, high = max(low, limits[0]), min(high, limits[1])
+        sizes: dict[str, Any] = self._class_sizes() | self._cluster_sizes()
         return Interval(
             estimate,
             low,
@@ -608,8 +609,7 @@ class _Comparer:
             n_boot=len(replicates),
             n_undefined=len(replicates) - len(defined),
             seed=self.seed,
-            **self._class_sizes(),
-            **self._cluster_sizes(),
+            **sizes,
         )
 
     def _undefined(self, a: int, b: int, method: str, why: str) -> Comparison:
@@ -826,14 +826,15 @@ class _Comparer:
 
             def rate(times: NDArray[np.int64]) -> NDArray[np.float64]:
                 with np.errstate(invalid="ignore"):
-                    return np.mean([times @ r / (times @ size) for r, size in zip(right, sizes, strict=True)], axis=0)
+                    rates = [times @ r / (times @ size) for r, size in zip(right, sizes, strict=True)]
+                return np.asarray(np.mean(rates, axis=0))
 
             return rate
         positive = design.positive
         rankings = [Ranking.of(design.values[m][s], positive, among=i).by(unit) for s, i in places]
 
         def area(times: NDArray[np.int64]) -> NDArray[np.float64]:
-            return np.mean([ranking.areas(times) for ranking in rankings], axis=0)
+            return np.asarray(np.mean([ranking.areas(times) for ranking in rankings], axis=0))
 
         return area
 

@@ -267,6 +267,7 @@ def figure_2(trainings: Trainings) -> list[dict[str, Any]]:
             test = compare_proportions(
                 point["accuracy"] * CIFAR_100, CIFAR_100, base["accuracy"] * CIFAR_100, CIFAR_100
             )
+            assert test.difference is not None
             edge = base["accuracy"] + equation_1(base["accuracy"], CIFAR_100, 2)
             row |= {"overlaps": row["low_2"] <= edge, "p_value": test.p_value, "difference": test.difference.to_dict()}
         rows.append(row)
