@@ -1,4 +1,4 @@
-"""Areas under the curve that are resampled, partial, of clustered items or of many classes, against their definitions."""
+"""Areas that are resampled, partial, of clustered items or of many classes, against their definitions."""
 
 from __future__ import annotations
 
@@ -310,30 +310,51 @@ def test_thousands_of_scores_take_a_moment_and_the_same_bits() -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("given", [{}, {"max_fpr": 0.5}, {"clusters": np.arange(40) // 2}])
-def test_perfection_gets_the_wilson_bound(method: str, given: dict[str, Any]) -> None:
+@pytest.mark.parametrize("more", [{}, {"max_fpr": 0.5}, {"clusters": np.arange(40) // 2}])
+def test_perfection_gets_the_wilson_bound(method: str, more: dict[str, Any]) -> None:
     scores, labels = np.arange(40.0), np.repeat([0, 1], 20)
-    best = auc_interval(scores, labels, method=method, **given)
+    best = auc_interval(scores, labels, method=method, **more)
     assert best.estimate == best.high == 1.0
     assert 0.5 < best.low < 0.9
     assert best.method.startswith("wilson")
-    worst = auc_interval(-scores, labels, method=method, **given)
+    worst = auc_interval(-scores, labels, method=method, **more)
     assert worst.low == worst.estimate
     assert worst.low < worst.high
 
 
 @pytest.mark.parametrize("method", METHODS)
+def test_a_part_that_is_all_there_is_or_nothing_is_seen_as_such(method: str) -> None:
+    for n in (7, 12, 30):
+        labels = np.repeat([0, 1], (n, 2 * n + 1))
+        for max_fpr in np.linspace(0.01, 0.99, 23):
+            best = auc_interval(np.arange(3 * n + 1), labels, method=method, max_fpr=max_fpr, standardize=False)
+            assert best.method == "wilson (no area or all of it)"
+            assert 0 < best.low < best.high == pytest.approx(max_fpr, abs=1e-12)
+            worst = auc_interval(-np.arange(3 * n + 1), labels, method=method, max_fpr=max_fpr, standardize=False)
+            assert worst.low == 0 < worst.high < max_fpr
+
+
+def test_tensors_are_read() -> None:
+    torch = pytest.importorskip("torch")
+    scores, labels = drawn(40)
+    tensor = torch.tensor(scores, dtype=torch.float64, requires_grad=True)
+    for options in ({"max_fpr": 0.4}, {"clusters": np.arange(40) // 2}):
+        assert auc_interval(tensor, labels, **options) == auc_interval(scores, labels, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("method", METHODS)
 def test_ties_only_have_no_width(method: str) -> None:
-    for given in ({}, {"max_fpr": 0.4}, {"clusters": [0, 0, 1, 1, 2, 2]}):
-        interval = auc_interval([1.0] * 6, [0, 1] * 3, method=method, **given)
+    cases: list[dict[str, Any]] = [{}, {"max_fpr": 0.4}, {"clusters": [0, 0, 1, 1, 2, 2]}]
+    for options in cases:
+        interval = auc_interval([1.0] * 6, [0, 1] * 3, method=method, **options)
         assert interval.estimate == pytest.approx(0.5, abs=1e-15)
         assert interval.low == interval.high == interval.estimate
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("given", [{"max_fpr": 0.5}, {"clusters": [0, 0, 1, 1]}, {"method": "bca"}])
-def test_a_class_of_one_or_none_leaves_bounds_undefined(method: str, given: dict[str, Any]) -> None:
-    options = {"method": method} | given
+@pytest.mark.parametrize("more", [{"max_fpr": 0.5}, {"clusters": [0, 0, 1, 1]}, {"method": "bca"}])
+def test_a_class_of_one_or_none_leaves_bounds_undefined(method: str, more: dict[str, Any]) -> None:
+    options = {"method": method} | more
     with pytest.warns(RuntimeWarning, match="labels hold one positive: the .* bounds are undefined"):
         one = auc_interval([0.1, 0.4, 0.35, 0.8], [0, 1, 0, 0], **options)
     assert math.isnan(one.low)
@@ -352,11 +373,11 @@ def test_one_cluster_with_all_of_a_class_shows_no_spread() -> None:
 
 @pytest.mark.filterwarnings("ignore:.*resamples had no value:RuntimeWarning")
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("given", [{}, {"max_fpr": 0.5}, {"clusters": [0, 1, 2, 3]}])
-def test_nan_is_refused_and_infinity_is_not(method: str, given: dict[str, Any]) -> None:
+@pytest.mark.parametrize("more", [{}, {"max_fpr": 0.5}, {"clusters": [0, 1, 2, 3]}])
+def test_nan_is_refused_and_infinity_is_not(method: str, more: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"scores\[1\] is NaN"):
-        auc_interval([0.1, math.nan, 0.35, 0.8], [0, 0, 1, 1], method=method, **given)
-    got = auc_interval([-math.inf, 1.0, 0.0, math.inf], [0, 0, 1, 1], method=method, **given)
+        auc_interval([0.1, math.nan, 0.35, 0.8], [0, 0, 1, 1], method=method, **more)
+    got = auc_interval([-math.inf, 1.0, 0.0, math.inf], [0, 0, 1, 1], method=method, **more)
     assert got.high <= 1.0
 
 
@@ -374,7 +395,11 @@ def test_scores_a_billionth_apart_are_not_tied() -> None:
     ("options", "error", "message"),
     [
         ({"method": "bootstraps"}, ValueError, "method must be one of logit, delong, hanley-mcneil, wilson, bca"),
-        ({"method": "wilson", "max_fpr": 0.2}, ValueError, "method='wilson' goes neither with max_fpr nor with clusters"),
+        (
+            {"method": "wilson", "max_fpr": 0.2},
+            ValueError,
+            "method='wilson' goes neither with max_fpr nor with clusters",
+        ),
         ({"method": "hanley-mcneil", "clusters": [0, 0, 1, 1]}, ValueError, "method='hanley-mcneil' goes neither"),
         ({"max_fpr": 0.0}, ValueError, "max_fpr"),
         ({"max_fpr": 1.5}, ValueError, "max_fpr"),
@@ -389,6 +414,49 @@ def test_scores_a_billionth_apart_are_not_tied() -> None:
 def test_wrong_options_are_refused(options: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         auc_interval([0.3, 0.1, 0.2, 0.4], [0, 1, 0, 1], **options)
+
+
+@pytest.mark.parametrize("method", ["logit", "delong"])
+def test_few_clusters_with_a_class_count_for_the_quantile(method: str) -> None:
+    rng = np.random.default_rng(6)
+    clusters, labels = np.arange(200) // 2, (np.arange(200) < 8).astype(int)  # positives in 4 clusters of 100
+    scores = rng.normal(size=200) + labels
+    got = auc_interval(scores, labels, clusters=clusters, method=method, level=0.5)
+    influence = Ranking.of(scores, labels == 1).influence()
+    from scipy.stats import t
+
+    half = t.ppf(0.75, 3) * math.sqrt(variance_of(influence, labels, clusters))
+    a = got.estimate
+    if method == "delong":
+        assert got.half_width == pytest.approx(half, rel=1e-9)
+    else:
+        assert math.log(got.high / (1 - got.high)) == pytest.approx(
+            math.log(a / (1 - a)) + half / (a * (1 - a)), rel=1e-9
+        )
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        lambda x: x.tolist(),
+        lambda x: np.repeat(x, 2)[::2],
+        lambda x: x[::-1].copy()[::-1],
+        lambda x: x.astype(x.dtype.newbyteorder(">")),
+        lambda x: pytest.importorskip("pandas").Series(x, index=x + 3),
+        lambda x: pytest.importorskip("polars").Series(x),
+    ],
+    ids=["list", "strided", "reversed", "big-endian", "pandas", "polars"],
+)
+@pytest.mark.parametrize("options", [{}, {"max_fpr": 0.4}, {"method": "bca"}], ids=["whole", "part", "bca"])
+def test_arrays_of_any_kind_give_the_same(kind: Any, options: dict[str, Any]) -> None:
+    scores, labels = drawn(60)
+    clusters = np.arange(60) // 2
+    want = auc_interval(scores, labels, clusters=clusters, **options)
+    assert auc_interval(kind(scores), kind(labels), clusters=kind(clusters), **options) == want
+    scores.setflags(write=False)
+    assert auc_interval(scores, labels == 1, clusters=clusters.astype(str), **options).half_width == pytest.approx(
+        want.half_width, rel=0.1
+    )  # named clusters stand in another order, which a bootstrap sees
 
 
 def test_bootstrap_is_another_word_for_percentile() -> None:

@@ -1,4 +1,4 @@
-"""Intervals of accuracy, recalls and F1: other libraries' estimates, published variances, clusters, degenerate tables."""
+"""Intervals of accuracy, recalls and F1: known estimates, published variances, clusters, degenerate tables."""
 
 from __future__ import annotations
 
@@ -166,10 +166,10 @@ def test_the_variance_of_f1_is_that_of_takahashi(data: Any) -> None:
     predictions, labels = data
     z, variance = _z(0.5), takahashi(predictions, labels)
     macro = f1_interval(predictions, labels, average="macro", method="delta", level=0.5)
-    if variance > 1e-20 and 0 < macro.low and macro.high < 1:
+    if variance > 1e-20 and macro.low > 0 and macro.high < 1:
         assert macro.half_width == pytest.approx(z * math.sqrt(variance), abs=1e-12)
     micro = f1_interval(predictions, labels, average="micro", method="delta", level=0.5)
-    if 0 < micro.estimate < 1 and 0 < micro.low and micro.high < 1:
+    if 0 < micro.estimate < 1 and micro.low > 0 and micro.high < 1:
         f = micro.estimate
         assert micro.half_width == pytest.approx(z * math.sqrt(f * (1 - f) / len(labels)), abs=1e-12)
 
@@ -366,6 +366,20 @@ def test_resamples_without_a_rare_class_are_left_out_or_avoided() -> None:
     assert kept.n_undefined == 0
     # a class without a true item has no weight
     assert f1_interval(predictions, labels, average="weighted", method="percentile").n_undefined == 0
+
+
+@pytest.mark.parametrize("average", AVERAGES)
+def test_stratified_resamples_keep_the_classes(average: str) -> None:
+    # all of class 0 right, half of class 1: how many of each there are is most of what a plain resample varies
+    labels = np.repeat([0, 1], 50)
+    predictions = np.where(np.arange(100) < 75, 0, 1)
+    plain, kept = (
+        f1_interval(predictions, labels, average=average, method="percentile", stratified=s) for s in (False, True)
+    )
+    if average == "micro":
+        # a quarter is wrong, all of it in class 1: variances of 0.75 * 0.25 and of 0.5 * 0.5 / 2
+        assert kept.half_width / plain.half_width == pytest.approx(math.sqrt((0.25 / 2) / (0.75 * 0.25)), rel=0.1)
+    assert bounds(kept) != bounds(plain)
 
 
 def test_a_class_that_is_only_called_counts_for_macro_f1() -> None:

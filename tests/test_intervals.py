@@ -429,7 +429,17 @@ def test_other_forms() -> None:
         "unit": "items",
         "n_pos": 1,
         "n_neg": 4,
+        "n_clusters": None,
+        "n_boot": None,
+        "n_undefined": None,
+        "seed": None,
     }
+    drawn = Interval(0.5, 0.4, 0.6, 0.95, "bca", n=90, n_clusters=9, n_boot=500, n_undefined=3, seed=1)
+    assert repr(drawn) == "Interval(0.50 [0.40, 0.60], level=0.95, method='bca', n=90, n_clusters=9, n_boot=500)"
+    assert drawn.summary() == (
+        "0.50, 95 % interval 0.40 to 0.60 (bca, 500 resamples, 3 undefined, 90 items in 9 clusters)"
+    )
+    assert Interval.from_dict(json.loads(json.dumps(drawn.to_dict()))) == drawn
     runs = mean_interval([0.1, 0.2])
     assert "n=2 runs" in repr(runs)
     assert "2 runs" in runs.summary()
@@ -496,7 +506,10 @@ def test_proportion_messages(
 
 
 def test_auc_messages() -> None:
-    with pytest.raises(ValueError, match="method must be one of logit, delong, hanley-mcneil, wilson; got 'boot'"):
+    with pytest.raises(
+        ValueError,
+        match="method must be one of logit, delong, hanley-mcneil, wilson, bca, percentile, basic; got 'boot'",
+    ):
         auc_interval([1, 2], [0, 1], method="boot")
     with pytest.raises(ValueError, match="level must lie strictly between 0 and 1"):
         auc_interval([1, 2], [0, 1], level=1)

@@ -66,12 +66,12 @@ def test_golden_paired_bootstrap_of_two_aucs() -> None:
 
     replicates = np.array([difference(chosen) for chosen in inputs["indices"]])
     np.testing.assert_allclose(replicates, expected["diff"], rtol=0, atol=case["tol"])
-    given = {"n": len(labels), "level": 0.95, "method": "percentile", "accelerated": lambda: 0.0}
+    options: dict[str, Any] = {"n": len(labels), "level": 0.95, "method": "percentile", "accelerated": lambda: 0.0}
     with pytest.warns(RuntimeWarning, match=f"{expected['n_undefined']} of {len(replicates)} resamples had no value"):
-        interval = interval_of_replicates(expected["point"], replicates, **given)
+        interval = interval_of_replicates(expected["point"], replicates, **options)
     assert bounds(interval) == pytest.approx(expected["percentile95_skipna"], abs=case["tol"])
     assert interval.n_undefined == expected["n_undefined"]
-    stratified = interval_of_replicates(expected["point"], np.array(expected["stratified_diff"]), **given)
+    stratified = interval_of_replicates(expected["point"], np.array(expected["stratified_diff"]), **options)
     assert bounds(stratified) == pytest.approx(expected["stratified_percentile95"], abs=case["tol"])
 
 
@@ -127,7 +127,7 @@ def test_resamples_keep_strata_and_draw_clusters_whole(data: st.DataObject) -> N
     for resample, kinds in ((call[0], call[1]) for call in metric.calls[1:21]):
         np.testing.assert_array_equal(kind[resample], kinds)  # the arrays are drawn together
         times = Counter(resample.tolist())
-        chosen = {k: 0 for k in of_kind}
+        chosen = dict.fromkeys(of_kind, 0)
         for c, members in units.items():
             [often] = {times[i] for i in members}
             chosen[int(kind[cluster == c][0])] += often
@@ -183,15 +183,15 @@ def test_processes_change_nothing_and_progress_is_told() -> None:
     assert bootstrap_interval(spread, x, n_boot=300, n_jobs=2) == one
 
 
-@pytest.mark.parametrize("given", [{}, {"stratify": np.arange(30) % 3}, {"clusters": np.arange(30) // 3}])
+@pytest.mark.parametrize("more", [{}, {"stratify": np.arange(30) % 3}, {"clusters": np.arange(30) // 3}])
 @pytest.mark.parametrize("method", ["bca", "basic"])
-def test_a_vectorised_metric_gives_the_same(given: dict[str, Any], method: str) -> None:
+def test_a_vectorised_metric_gives_the_same(more: dict[str, Any], method: str) -> None:
     rng = np.random.default_rng(2)
     x, w = rng.integers(0, 50, 30), rng.integers(1, 5, (30, 2))
-    one = bootstrap_interval(lambda a, b: (a * b[:, 0]).sum() / b.sum(), x, w, method=method, n_boot=500, **given)
+    one = bootstrap_interval(lambda a, b: (a * b[:, 0]).sum() / b.sum(), x, w, method=method, n_boot=500, **more)
     many = bootstrap_interval(
         lambda a, b: (a * b[..., 0]).sum(axis=1) / b.sum(axis=(1, 2)), x, w, method=method, n_boot=500,
-        vectorized=True, **given,
+        vectorized=True, **more,
     )  # fmt: skip
     assert one == many
 
@@ -289,8 +289,8 @@ def test_errors_of_the_metric_that_are_no_missing_values_come_through() -> None:
 def test_bca_falls_back_on_percentiles_and_says_so() -> None:
     replicates = np.arange(100.0)
     plain = bounds_of_replicates(500.0, replicates, level=0.9, method="percentile")
-    for given in ({"estimate": 500.0}, {"estimate": -1.0}, {"estimate": 50.0, "acceleration": math.nan}):
-        got = bounds_of_replicates(replicates=replicates, level=0.9, method="bca", **given)
+    for case in ({"estimate": 500.0}, {"estimate": -1.0}, {"estimate": 50.0, "acceleration": math.nan}):
+        got = bounds_of_replicates(replicates=replicates, level=0.9, method="bca", **case)
         assert got[:2] == plain[:2]
         assert got[2] == "percentile (bca undefined)"
     # so skew that the correction would turn round
@@ -336,7 +336,12 @@ def test_few_resamples_are_a_matter_of_luck() -> None:
         ((np.mean, [1, 2]), {"stratify": [1]}, ValueError, r"stratify must hold one value an item, shape \(2,\)"),
         ((np.mean, [1, 2]), {"clusters": [1, math.nan]}, ValueError, r"clusters\[1\] is nan"),
         ((np.mean, [1, 2]), {"clusters": ["a", None]}, ValueError, r"clusters\[1\] is None"),
-        ((np.mean, [1, 2]), {"clusters": np.array([1, (1,)], object)}, TypeError, "clusters holds values that cannot be ordered"),
+        (
+            (np.mean, [1, 2]),
+            {"clusters": np.array([1, (1,)], object)},
+            TypeError,
+            "clusters holds values that cannot be ordered",
+        ),
         ((np.mean, [1, 2]), {"clusters": [7, 7]}, ValueError, "clusters are all the same"),
         ((np.mean, [1, 2, 3]), {"clusters": [0, 0, 1], "stratify": [0, 1, 0]}, ValueError, "item 1 and another of its"),
         ((np.mean, [1, 2]), {"paired": False, "clusters": [0, 1]}, ValueError, "need paired=True"),

@@ -83,6 +83,9 @@ def area_interval(
     positive = binary_labels(labels, pos_label=pos_label)
     scale = _Scale(partial, standardize)
     share, estimate = area / scale.most, scale.shown(area)
+    # a partial area is a sum, which rounding may leave a hair beside nothing or all
+    if partial is not None and min(share, 1 - share) < 1e-12:
+        share = float(round(share))
 
     def made(bounds: tuple[float, float], used: str) -> Interval:
         low, high = (scale.shown(bound * scale.most) for bound in bounds)
@@ -102,14 +105,15 @@ def area_interval(
         used = "wilson (AUC is 0 or 1)" if partial is None else "wilson (no area or all of it)"
         return made(_wilson(share * smaller, smaller, level), used)
     needs_ranking = partial is not None or cluster is not None
-    ranking = Ranking.of(np.asarray(scores), positive, max_fpr=partial) if needs_ranking else None
+    ranking = Ranking.of(_plain(scores), positive, max_fpr=partial) if needs_ranking else None
     if ranking is not None:
         influence = ranking.influence()
         variance = variance_of(influence, positive.astype(np.intp), cluster)
     if variance == 0:
         return made((share, share), f"{method} (variance 0)")
     if method in CLOSED:
-        return made(bounds_of_share(share, math.sqrt(variance) / scale.most, level, method, cluster), method)
+        freedom = None if cluster is None else min(counts) - 1
+        return made(bounds_of_share(share, math.sqrt(variance) / scale.most, level, method, freedom), method)
     root = root_seed(random_state)
     seed = seed_value(root, 0)
     apart = _apart(positive.astype(np.intp), cluster, stratified)
@@ -215,7 +219,7 @@ def multiclass_auc_interval(
     >>> labels = rng.integers(0, 3, 200)
     >>> scores = rng.normal(size=(200, 3)) + 1.5 * (labels[:, None] == np.arange(3))
     >>> multiclass_auc_interval(scores, labels)
-    Interval(0.87 [0.84, 0.90], level=0.95, method='logit', n=200)
+    Interval(0.870 [0.836, 0.897], level=0.95, method='logit', n=200)
     """
     _require_level(level)
     _choose(method, dict.fromkeys((*CLOSED, *METHODS)))
@@ -261,7 +265,8 @@ def multiclass_auc_interval(
         if variance == 0:
             used = f"{method} (variance 0)"
             return Interval(estimate, estimate, estimate, float(level), used, n, n_clusters=n_clusters)
-        bounds = bounds_of_share(estimate, math.sqrt(variance), level, method, cluster)
+        freedom = None if cluster is None else int(min(present)) - 1
+        bounds = bounds_of_share(estimate, math.sqrt(variance), level, method, freedom)
         return Interval(estimate, *bounds, float(level), method, n, n_clusters=n_clusters)
     root = root_seed(random_state)
     resampler = Resampler(len(member), apart, cluster)
@@ -423,8 +428,9 @@ def _partial(pos: NDArray[np.float64], neg: NDArray[np.float64], end: float) -> 
 def variance_of(influence: NDArray[np.float64], member: NDArray[np.intp], cluster: NDArray[np.intp] | None) -> float:
     """Variance of an area from what each item adds to it.
 
-    Without clusters, DeLong's, with the size of each class fixed. With clusters, the one of Obuchowski (1997, Biometrics 53), for any number of classes:
-    what the items of a cluster add is added up within each class, and the sums of a cluster may vary together.
+    Without clusters, DeLong's, with the size of each class fixed. With clusters, the one of Obuchowski (1997,
+    Biometrics 53), for any number of classes: what the items of a cluster add is added up within each class, and the
+    sums of a cluster may vary together.
 
     Parameters
     ----------
@@ -441,7 +447,7 @@ def variance_of(influence: NDArray[np.float64], member: NDArray[np.intp], cluste
     --------
     >>> import numpy as np
     >>> from milfast.uncertainty.areas import variance_of
-    >>> variance_of(np.array([0.1, -0.1, 0.2, -0.2]), np.array([0, 0, 1, 1]), None)
+    >>> round(variance_of(np.array([0.1, -0.1, 0.2, -0.2]), np.array([0, 0, 1, 1]), None), 6)
     0.2
     """
     n_classes = int(member.max()) + 1
@@ -462,7 +468,7 @@ def variance_of(influence: NDArray[np.float64], member: NDArray[np.intp], cluste
 
 
 def bounds_of_share(
-    share: float, se: float, level: float, method: str, cluster: NDArray[np.intp] | None
+    share: float, se: float, level: float, method: str, freedom: int | None = None
 ) -> tuple[float, float]:
     """Bounds of something between 0 and 1 with a standard error, on the logit scale or as it is.
 
@@ -471,8 +477,8 @@ def bounds_of_share(
     share, se, level : float
     method : str
         ``"logit"``, or another for bounds on the scale of the share.
-    cluster : ndarray of int, shape (n,), or None
-        With clusters the quantile is Student's, on one degree of freedom less than there are.
+    freedom : int, optional
+        Degrees of freedom of the standard error, for Student's quantile instead of the normal one.
 
     Returns
     -------
@@ -481,15 +487,15 @@ def bounds_of_share(
     Examples
     --------
     >>> from milfast.uncertainty.areas import bounds_of_share
-    >>> [round(bound, 3) for bound in bounds_of_share(0.9, 0.02, 0.95, "logit", None)]
+    >>> [round(bound, 3) for bound in bounds_of_share(0.9, 0.02, 0.95, "logit")]
     [0.853, 0.933]
     """
     quantile = _z(level)
-    if cluster is not None:
+    if freedom is not None:
         # Imported here because scipy takes longer to load than the rest of milfast.
         from scipy.special import stdtrit
 
-        quantile = -float(stdtrit(int(cluster.max()), (1 - level) / 2))
+        quantile = -float(stdtrit(freedom, (1 - level) / 2))
     if method != "logit":
         return max(0.0, share - quantile * se), min(1.0, share + quantile * se)
     centre, half = math.log(share / (1 - share)), quantile * se / (share * (1 - share))
@@ -594,6 +600,11 @@ class _Scale:
             return area
         chance = self.max_fpr**2 / 2
         return (1 + (area - chance) / (self.max_fpr - chance)) / 2
+
+
+def _plain(scores: Any) -> NDArray[Any]:
+    """An array of what the kernels have read already; a tensor that takes part in training is let go."""
+    return np.asarray(scores.detach() if hasattr(scores, "detach") else scores)
 
 
 def _parts(

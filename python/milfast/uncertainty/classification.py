@@ -86,7 +86,7 @@ def accuracy_interval(
     >>> accuracy_interval(predictions, labels)
     Interval(0.80 [0.71, 0.87], level=0.95, method='wilson', n=100)
     >>> accuracy_interval(predictions, labels, clusters=[i // 10 for i in range(100)])
-    Interval(0.80 [0.71, 0.87], level=0.95, method='wilson', n=100, n_clusters=10)
+    Interval(0.80 [0.70, 0.87], level=0.95, method='wilson', n=100, n_clusters=10)
     """
     right = _right(predictions, labels)
     options = _Options.read(level, method, (*_PROPORTION_RULES, *METHODS), clusters, len(right), n_boot, random_state)
@@ -290,7 +290,7 @@ def balanced_accuracy_interval(
     --------
     >>> from milfast.uncertainty import balanced_accuracy_interval
     >>> balanced_accuracy_interval([1] * 18 + [0] * 32, [1] * 20 + [0] * 30)
-    Interval(0.95 [0.84, 0.98], level=0.95, method='mover', n=50)
+    Interval(0.95 [0.83, 0.99], level=0.95, method='mover', n=50)
     """
     predicted, true = _classes_of(predictions, labels)
     options = _Options.read(
@@ -389,7 +389,7 @@ def f1_interval(
         raise ValueError(
             "stratified=True keeps the numbers of items, but clusters are drawn whole: leave one of them out"
         )
-    if average == "micro" and used in (*_PROPORTION_RULES, *METHODS):
+    if average == "micro" and (used in _PROPORTION_RULES or (used in METHODS and not stratified)):
         return _proportion(predicted == true, None, options, "no item")
     if average == "binary":
         both, some = called & positive, called | positive
@@ -399,8 +399,7 @@ def f1_interval(
             estimate = 2 * share.estimate / (1 + share.estimate)
             return Interval(estimate, low, high, float(level), share.method, share.n, n_clusters=share.n_clusters)
         counts = Counts.of(predicted, true, options.cluster)
-        positives = np.array([False, True])[-len(counts.rows) :]
-        return _of_counts(MeanF1(positives, False), counts, options, stratified=stratified)
+        return _of_counts(MeanF1(np.array([False, True]), False), counts, options, stratified=stratified)
     counts = Counts.of(predicted, true, options.cluster)
     if average == "micro":
         return _of_counts(ShareRight(), counts, options, stratified=stratified)

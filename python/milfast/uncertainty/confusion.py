@@ -250,7 +250,8 @@ def interval_of_counts(
         bounds = _wilson(estimate * smallest, smallest, level)
         return Interval(estimate, *bounds, level, "wilson (no spread)", counts.n, n_clusters=n_clusters)
     if method not in METHODS:
-        bounds = bounds_of_share(estimate, math.sqrt(variance), level, method, cluster)
+        freedom = None if n_clusters is None else n_clusters - 1
+        bounds = bounds_of_share(estimate, math.sqrt(variance), level, method, freedom)
         return Interval(estimate, *bounds, level, method, counts.n, n_clusters=n_clusters)
     root = root_seed(random_state)
     seed = seed_value(root, 0)
