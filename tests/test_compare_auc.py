@@ -12,10 +12,12 @@ import pytest
 from conftest import golden_cases
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 import milfast as mf
-from milfast._core import delong, delong_covariance
+from milfast._core import delong, delong_covariance, placements
 from milfast.uncertainty import compare_auc, compare_aucs
+from milfast.uncertainty.areas import variance_of
 
 
 @st.composite
@@ -254,3 +256,91 @@ def test_kinds_of_input() -> None:
     infinite = a.astype(float)
     infinite[4] = math.inf
     assert compare_auc(infinite, b, labels) == want
+
+
+# ---------------------------------------------------------------- clusters
+
+
+@given(models(k=3))
+@pytest.mark.filterwarnings("ignore:.*AUCs differ|a combination of AUCs differs|[0-9]+ clusters with:RuntimeWarning")
+def test_clusters_of_one_item_change_the_law_alone(data: tuple[list[list[int]], list[int]]) -> None:
+    scores, labels = data
+    each = list(range(len(labels)))
+    plain, clustered = compare_auc(*scores[:2], labels), compare_auc(*scores[:2], labels, clusters=each)
+    assert clustered.statistic == pytest.approx(plain.statistic, rel=1e-9, nan_ok=True)
+    if not math.isnan(plain.statistic):
+        t = stats.t.sf(abs(plain.statistic), min(sum(labels), len(labels) - sum(labels)) - 1)
+        assert clustered.p_value == pytest.approx(2 * t, rel=1e-8, abs=1e-300)
+    assert math.isnan(clustered.p_value) == math.isnan(plain.p_value)
+    several, of_items = compare_aucs(scores, labels), compare_aucs(scores, labels, clusters=each)
+    if several.df and of_items.df and several.df[0] == of_items.df[0] and several.statistic < 1e6:
+        rank, n = several.df[0], min(sum(labels), len(labels) - sum(labels))
+        assert of_items.statistic == pytest.approx(
+            several.statistic * (n - rank) / (rank * (n - 1)), rel=1e-6, abs=1e-9
+        )
+        assert of_items.df == (rank, n - rank)
+
+
+def test_clusters_have_the_variance_of_obuchowski() -> None:
+    rng = np.random.default_rng(6)
+    patient = rng.integers(0, 25, 200)
+    labels = rng.integers(0, 2, 200)
+    scores = rng.normal(size=(2, 200)) + labels + rng.normal(size=25)[patient]
+    result = compare_auc(*scores, labels, clusters=[f"p{i}" for i in patient])
+    placed = [placements(row, labels) for row in scores]
+    influence = np.zeros(200)
+    for side, member in ((0, labels == 1), (1, labels == 0)):
+        d = placed[0][side] - placed[1][side]
+        influence[member] = (d - d.mean()) / member.sum()
+    variance = variance_of(influence, labels, patient)
+    assert result.difference is not None
+    assert result.statistic == pytest.approx(result.difference.estimate / math.sqrt(variance), rel=1e-10)
+    assert (result.df, result.difference.n_clusters, result.details["n_clusters"]) == ((24.0,), 25, 25)
+    half = stats.t.ppf(0.975, 24) * math.sqrt(variance)
+    assert result.difference.half_width == pytest.approx(half, rel=1e-10)
+
+
+def test_clusters_that_cancel_leave_no_variance() -> None:
+    # within each patient one model gains what it loses
+    labels = [1, 1, 0, 0, 1, 1, 0, 0]
+    a, b = [5, 1, 0, 3, 5, 1, 0, 3], [1, 5, 3, 0, 1, 5, 3, 0]
+    result = compare_auc(a, b, labels, clusters=[0, 0, 0, 0, 1, 1, 1, 1])
+    assert (result.p_value, result.method) == (1.0, "DeLong of clusters (variance 0)")
+    assert "2 clusters with a class are few" in result.notes[-1]
+
+
+def test_clusters_that_say_too_little() -> None:
+    labels = [0, 0, 1, 1, 0, 1]
+    scores = np.random.default_rng(0).normal(size=(3, 6))
+    with pytest.warns(RuntimeWarning, match="all positives in one cluster"):
+        result = compare_auc(*scores[:2], labels, clusters=[0, 1, 2, 2, 3, 2])
+    assert math.isnan(result.p_value)
+    with pytest.warns(RuntimeWarning, match="2 clusters with a class are too few to compare 3 models"):
+        assert math.isnan(compare_aucs(scores, labels, clusters=[0, 0, 0, 1, 1, 1]).p_value)
+    with pytest.raises(ValueError, match="one cluster shows no spread"):
+        compare_auc(*scores[:2], labels, clusters=[1] * 6)
+    with pytest.raises(ValueError, match="must not be given with labels_b"):
+        compare_auc(*scores[:2], labels, labels, clusters=[0, 0, 0, 1, 1, 1])
+
+
+def test_items_of_bags() -> None:
+    rng = np.random.default_rng(8)
+    bags = mf.Bags.from_list([rng.normal(size=(n, 2)) for n in rng.integers(2, 6, 30)], rng.integers(0, 2, 30))
+    of = np.repeat(np.arange(30), bags.sizes)
+    labels = rng.integers(0, 2, len(of))
+    scores = rng.normal(size=(2, len(of))) + labels
+    assert compare_auc(*scores, labels, clusters=bags) == compare_auc(*scores, labels, clusters=of)
+
+
+def test_the_clustered_test_holds_its_level() -> None:
+    rng = np.random.default_rng(9)
+    wrong, plain = 0, 0
+    for _ in range(300):
+        patient = np.repeat(np.arange(30), 6)
+        labels = np.tile([0, 1], 90)
+        shared = rng.normal(size=(2, 30))[:, patient] * np.where(labels, 1.5, -1.5)
+        scores = shared + 0.5 * rng.normal(size=(2, 180)) + labels
+        wrong += compare_auc(*scores, labels, clusters=patient).p_value < 0.05
+        plain += compare_auc(*scores, labels).p_value < 0.05
+    assert wrong <= stats.binom.ppf(0.9999, 300, 0.07)
+    assert plain > 60

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from milfast.uncertainty import Comparison, Interval, cochran_q, compare_aucs, mcnemar_from_counts
+from milfast.uncertainty import Comparison, Interval, cochran_q, compare_aucs, equivalence, mcnemar_from_counts
 from milfast.uncertainty.comparison import adjust, holm, read_names, show_p
 from milfast.uncertainty.tails import (
     log_beta,
@@ -183,7 +183,10 @@ def test_other_forms_and_the_way_back() -> None:
         unit="runs",
         notes=("why & how",),
     )
-    for result in (mcnemar_from_counts(5, 3, 1, 2), cochran_q(correct), undefined):
+    several = cochran_q(correct)
+    inferior = equivalence(correct[0], correct[1], (-0.3, math.inf))
+    assert Comparison.from_dict(json.loads(json.dumps(inferior.to_dict()))) == inferior
+    for result in (mcnemar_from_counts(5, 3, 1, 2), several, undefined):
         written = json.loads(json.dumps(result.to_dict(), allow_nan=False))
         again = Comparison.from_dict(written)
         assert json.dumps(again.to_dict()) == json.dumps(result.to_dict())

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import operator
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ import pytest
 from conftest import golden_cases
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from milfast.uncertainty import cochran_q, equivalence, mcnemar, mcnemar_from_counts
 from milfast.uncertainty.paired import _score
@@ -270,3 +273,93 @@ def test_kinds_of_input() -> None:
     for kind in (bool, np.int8, np.uint64, np.float32, object, ">i4"):
         assert mcnemar(np.array(a).astype(kind), np.array(b).astype(kind)) == want
     assert mcnemar(np.repeat(a, 2)[::2], np.array(b[::-1])[::-1]) == want
+
+
+# ---------------------------------------------------------------- clusters
+
+
+@given(TABLES, st.sampled_from(["exact", "mid-p", "chi2"]))
+def test_clusters_of_one_item_are_mcnemar(table: tuple[int, ...], method: str) -> None:
+    first, second = arrays(*table)
+    if len(first) < 2:
+        return
+    plain, clustered = (mcnemar(first, second, method=method, clusters=c) for c in (None, np.arange(len(first))))
+    assert clustered.log_p == pytest.approx(plain.log_p, rel=1e-9, abs=1e-11)
+    assert clustered.estimates == plain.estimates
+    assert {name: clustered.details[name] for name in plain.details} == plain.details
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4), st.integers(0, 3)), min_size=2, max_size=9))
+def test_the_exact_test_of_clusters_counts_all_signs(given_: list[tuple[int, int, int]]) -> None:
+    first, second, cluster = [], [], []
+    for k, (b, c, both) in enumerate(given_):
+        first += [1] * b + [0] * c + [1] * both
+        second += [0] * b + [1] * c + [1] * both
+        cluster += [k] * (b + c + both)
+    if len(set(cluster)) < 2:
+        return
+    exact, mid, chi2 = (mcnemar(first, second, clusters=cluster, method=m) for m in ("exact", "mid-p", "chi2"))
+    d = [b - c for b, c, _ in given_]
+    sums = [sum(s * x for s, x in zip(signs, d, strict=True)) for signs in product((-1, 1), repeat=len(d))]
+    as_far, equal = (np.mean([f(abs(s), abs(sum(d))) for s in sums]) for f in (operator.ge, operator.eq))
+    assert exact.p_value == pytest.approx(as_far)
+    # of both tails half of what is as far as that
+    assert mid.p_value == pytest.approx(as_far - equal / 2 if sum(d) else 1.0)
+    square = sum(x * x for x in d)
+    assert chi2.statistic == pytest.approx(sum(d) ** 2 / square if square else 0.0)
+    assert exact.difference is not None
+    if not math.isnan(exact.difference.half_width):
+        assert exact.difference.low <= exact.difference.estimate <= exact.difference.high
+
+
+def test_the_interval_of_clusters_is_that_of_a_ratio() -> None:
+    rng = np.random.default_rng(0)
+    patient = rng.integers(0, 40, 300)
+    first = rng.random(300) < np.repeat(rng.beta(4, 1, 40), 1)[patient]
+    second = rng.random(300) < 0.7
+    result = mcnemar(first, second, clusters=patient)
+    difference = first.astype(float) - second
+    left = np.bincount(patient, difference - difference.mean())
+    k = len(np.unique(patient))
+    se = math.sqrt(k / (k - 1) * (left**2).sum()) / 300
+    assert result.difference is not None
+    assert result.difference.half_width == pytest.approx(stats.t.ppf(0.975, k - 1) * se)
+    assert result.difference.n_clusters == k
+    margin = 0.3
+    tost = equivalence(first, second, margin, clusters=patient)
+    t = min(margin + difference.mean(), margin - difference.mean()) / se
+    assert (tost.statistic, tost.p_value) == (pytest.approx(t), pytest.approx(stats.t.sf(t, k - 1)))
+    assert tost.difference is not None
+    assert tost.difference.half_width == pytest.approx(stats.t.ppf(0.95, k - 1) * se)
+
+
+def test_clusters_without_spread() -> None:
+    cluster = [0, 0, 1, 1, 2, 2]
+    same = mcnemar([1, 0] * 3, [1, 0] * 3, clusters=cluster)
+    assert (same.p_value, same.log_p) == (1.0, 0.0)
+    assert same.difference is not None
+    assert same.difference.high == pytest.approx(1.9599639845**2 / (3 + 1.9599639845**2), abs=1e-9)
+    always = mcnemar([1, 0] * 3, [0, 0] * 3, clusters=cluster, method="exact")
+    assert always.p_value == pytest.approx(0.25)
+    assert always.difference is not None
+    assert math.isnan(always.difference.low)
+    with pytest.warns(RuntimeWarning, match="no spread between clusters"):
+        assert math.isnan(equivalence([1, 0] * 3, [0, 0] * 3, 0.6, clusters=cluster).p_value)
+    # more clusters than the exact law is computed for
+    many = mcnemar([1] * 1500 + [0] * 600, [0] * 1500 + [1] * 600, clusters=np.arange(2100), method="exact")
+    assert "taken as normal" in many.notes[0]
+    assert many.method == "McNemar chi-squared of clusters"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"method": "chi2-corrected"}, "knows no clusters"),
+        ({"interval": "wald"}, "interval must not be given with clusters"),
+        ({"clusters": [0, 1, 2]}, "clusters"),
+        ({"clusters": [0, 0, 0, 0]}, "one cluster shows no spread"),
+    ],
+)
+def test_messages_of_clusters(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        mcnemar([1, 0, 1, 1], [0, 0, 1, 1], **({"clusters": [0, 0, 1, 1]} | options))

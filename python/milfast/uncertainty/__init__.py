@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from milfast.uncertainty.any_metric import compare_metric
 from milfast.uncertainty.areas import multiclass_auc_interval
 from milfast.uncertainty.aucs import compare_auc, compare_aucs
 from milfast.uncertainty.classification import (
@@ -61,6 +62,7 @@ __all__ = [
     "compare",
     "compare_auc",
     "compare_aucs",
+    "compare_metric",
     "compare_proportions",
     "corrected_ttest",
     "equivalence",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +14,15 @@ import numpy as np
 from milfast._core import binary_labels, delong, placements
 from milfast.uncertainty.comparison import Comparison, adjust, read_names
 from milfast.uncertainty.intervals import Interval, _require_level, _short_class, _z
-from milfast.uncertainty.tails import log_two_sided_normal, log_upper_chi2
+from milfast.uncertainty.resampling import cluster_codes
+from milfast.uncertainty.tails import log_two_sided_normal, log_two_sided_t, log_upper_chi2, log_upper_f, t_quantile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import ArrayLike, NDArray
+
+    from milfast.bags import Bags
 
 _EQUAL = "both AUCs are equal without any spread"
 _CERTAIN = "an AUC of 0 or 1 has no DeLong variance: the test is surer than the data"
@@ -30,6 +34,7 @@ def compare_auc(
     labels: ArrayLike,
     labels_b: ArrayLike | None = None,
     *,
+    clusters: ArrayLike | Bags | None = None,
     level: float = 0.95,
     names: Sequence[str] | None = None,
     pos_label: Any = None,
@@ -50,6 +55,11 @@ def compare_auc(
     labels_b : array_like, optional
         Labels of `scores_b` when these are other, independent items: the comparison is unpaired then, the variances add
         up, and the lengths may differ. A model tried twice on the same items is paired; ignoring that loses power.
+    clusters : array_like, shape (n,), or Bags, optional
+        What each item belongs to, such as its patient, when items of one are alike; with `Bags` items are instances.
+        The variance is that between clusters (Obuchowski 1997, Biometrics 53), and Student's law takes the place of the
+        normal one, on one degree of freedom less than there are clusters with a positive, or with a negative, whichever
+        are fewer. Not with `labels_b`.
     level : float
         Nominal coverage of the interval of the difference.
     names : sequence of str, optional
@@ -66,7 +76,8 @@ def compare_auc(
     Raises
     ------
     ValueError
-        When lengths differ, a score is NaN, labels are not two-valued, or `level` is not strictly between 0 and 1.
+        When lengths differ, a score is NaN, labels are not two-valued, `clusters` do not fit, or `level` is not
+        strictly between 0 and 1.
     TypeError
         When scores or labels cannot be read.
 
@@ -87,9 +98,11 @@ def compare_auc(
     _require_level(level)
     read = read_names(names, 2)
     if labels_b is not None:
+        if clusters is not None:
+            raise ValueError("clusters must not be given with labels_b: they belong to items that both models share")
         return _unpaired((scores_a, labels), (scores_b, labels_b), level, read, pos_label)
     models = [_Placed(scores_a, labels, pos_label, "scores_a"), _Placed(scores_b, labels, pos_label, "scores_b")]
-    result = _pair(models[0], models[1], level, read)
+    result = _pair(models[0], models[1], level, read, _Clusters.read(clusters, labels, pos_label))
     if math.isnan(result.log_p):
         warnings.warn(result.notes[0], RuntimeWarning, stacklevel=2)
     return result
@@ -99,6 +112,7 @@ def compare_aucs(
     scores: Mapping[str, ArrayLike] | ArrayLike,
     labels: ArrayLike,
     *,
+    clusters: ArrayLike | Bags | None = None,
     level: float = 0.95,
     names: Sequence[str] | None = None,
     pos_label: Any = None,
@@ -115,6 +129,9 @@ def compare_aucs(
         Scores of each model; higher means more positive. The keys of a mapping are the names.
     labels : array_like, shape (n,)
         {0, 1}, bool or {-1, 1}; anything else two-valued needs `pos_label`.
+    clusters : array_like, shape (n,), or Bags, optional
+        As for `compare_auc`. With K such clusters and rank r, (K - r) / (r (K - 1)) times the statistic is an F
+        statistic with (r, K - r) degrees of freedom.
     level : float
         Nominal coverage of the intervals of the pairs.
     names : sequence of str, optional
@@ -165,13 +182,22 @@ def compare_aucs(
         raise ValueError(f"scores must hold two models or more; got {len(rows)}")
     read = read_names(names, len(rows))
     models = [_Placed(row, labels, pos_label, name) for row, name in zip(rows, labelled, strict=True)]
-    statistic, rank, why = _chi2(models)
-    pairs = adjust(_pair(models[i], models[j], level, (read[i], read[j])) for i, j in combinations(range(len(rows)), 2))
+    clustered = _Clusters.read(clusters, labels, pos_label)
+    statistic, rank, why = _chi2(models, clustered)
+    df: tuple[float, ...] = (float(rank),) if rank else ()
+    pairs = adjust(
+        _pair(models[i], models[j], level, (read[i], read[j]), clustered) for i, j in combinations(range(len(rows)), 2)
+    )
     if math.isnan(statistic):
         warnings.warn(why, RuntimeWarning, stacklevel=2)
         log_p = math.nan
-    else:
+    elif clustered is None:
         log_p = log_upper_chi2(statistic, rank) if rank else 0.0
+    else:
+        df = (float(rank), float(clustered.fewer - rank)) if rank else ()
+        statistic *= (clustered.fewer - rank) / (rank * (clustered.fewer - 1)) if rank else 1
+        log_p = log_upper_f(statistic, *df) if df else 0.0
+    title = "DeLong chi-squared" if clustered is None else "DeLong F of clusters"
     notes = [why] if why else []
     if any(m.auc in (0.0, 1.0) for m in models):
         notes.append(_CERTAIN)
@@ -181,12 +207,12 @@ def compare_aucs(
         difference=pairs[0].difference if len(rows) == 2 else None,
         log_p=log_p,
         statistic=statistic,
-        df=(float(rank),) if rank else (),
-        method="DeLong chi-squared" if not math.isnan(statistic) else f"undefined ({why})",
+        df=df,
+        method=title if not math.isnan(statistic) else f"undefined ({why})",
         n=models[0].n_pos + models[0].n_neg,
         measure="AUC",
         notes=tuple(notes),
-        details={"n_pos": models[0].n_pos, "n_neg": models[0].n_neg},
+        details=_sizes(models[0].n_pos, models[0].n_neg, clustered),
         pairs=pairs if len(rows) > 2 else (),
     )
 
@@ -220,6 +246,80 @@ def _whole(placed: NDArray[np.float64], n_other: int) -> NDArray[np.int64]:
     return np.rint(placed * (2 * n_other)).astype(np.int64)
 
 
+@dataclass(frozen=True)
+class _Clusters:
+    """Which cluster each positive and each negative belongs to."""
+
+    n: int
+    of_pos: NDArray[np.intp]
+    of_neg: NDArray[np.intp]
+
+    @classmethod
+    def read(cls, clusters: Any, labels: Any, pos_label: Any) -> _Clusters | None:
+        """The clusters that were given, if any."""
+        if clusters is None:
+            return None
+        positive = binary_labels(labels, pos_label=pos_label)
+        code = cluster_codes(clusters, len(positive))
+        assert code is not None
+        return cls(int(code.max()) + 1, code[positive], code[~positive])
+
+    @property
+    def holding(self) -> tuple[int, int]:
+        """How many clusters hold a positive, and how many a negative."""
+        return len(np.unique(self.of_pos)), len(np.unique(self.of_neg))
+
+    @property
+    def fewer(self) -> int:
+        """The fewer of these: that many say how much the rarer class varies."""
+        return min(self.holding)
+
+    @property
+    def short(self) -> str:
+        """Which class lies within one cluster; empty when neither does."""
+        for count, name in zip(self.holding, ("positives", "negatives"), strict=True):
+            if count == 1:
+                return f"all {name} in one cluster"
+        return ""
+
+    def sums(self, of_pos: NDArray[np.int64], of_neg: NDArray[np.int64]) -> tuple[NDArray[np.float64], ...]:
+        """Sums over clusters of what each item adds to a difference, less its mean, for each class.
+
+        In whole numbers up to the last division, so that sums that cancel are exactly 0.
+        """
+        found = []
+        for values, code in ((of_pos, self.of_pos), (of_neg, self.of_neg)):
+            sums = np.zeros(self.n, dtype=np.int64)
+            np.add.at(sums, code, values)
+            sizes = np.bincount(code, minlength=self.n)
+            found.append((len(values) * sums - int(values.sum()) * sizes) / len(values))
+        return tuple(found)
+
+    def covariance(self, contrasts: list[tuple[NDArray[np.int64], NDArray[np.int64]]]) -> NDArray[np.float64]:
+        """Obuchowski's covariances of differences of AUCs, of which each item's part is a whole number.
+
+        The parts are in units of 1 / (2 n_neg) for positives and 1 / (2 n_pos) for negatives.
+        """
+        m, n = len(self.of_pos), len(self.of_neg)
+        sums = [self.sums(*contrast) for contrast in contrasts]
+        # both in units of 1 / (2 m n)
+        pos, neg = (np.array([s[side] for s in sums]) for side in (0, 1))
+        with_pos, with_neg = self.holding
+        cross = pos @ neg.T
+        total = (
+            pos @ pos.T * with_pos / (with_pos - 1)
+            + neg @ neg.T * with_neg / (with_neg - 1)
+            + (cross + cross.T) * self.n / (self.n - 1)
+        )
+        covariance: NDArray[np.float64] = total / (2 * m * n) ** 2
+        return covariance
+
+
+def _sizes(n_pos: int, n_neg: int, clusters: _Clusters | None) -> dict[str, int]:
+    found = {"n_pos": n_pos, "n_neg": n_neg}
+    return found if clusters is None else found | {"n_clusters": clusters.n}
+
+
 def _contrast(a: _Placed, b: _Placed) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Differences of the placements of two models, less their first one.
 
@@ -235,13 +335,18 @@ def _gap(a: _Placed, b: _Placed) -> float:
     return int((a.of_pos - b.of_pos).sum()) / (2 * a.n_pos * a.n_neg)
 
 
-def _pair(a: _Placed, b: _Placed, level: float, names: tuple[str, ...]) -> Comparison:
-    if a.short:
-        gap, variance, why = a.auc - b.auc, math.nan, f"labels hold {a.short}: the spread of the AUCs is undefined"
+def _pair(a: _Placed, b: _Placed, level: float, names: tuple[str, ...], clusters: _Clusters | None) -> Comparison:
+    short = a.short or (clusters.short if clusters else "")
+    if short:
+        gap, variance, why = a.auc - b.auc, math.nan, f"labels hold {short}: the spread of the AUCs is undefined"
+    elif clusters is not None:
+        covariance = clusters.covariance([(a.of_pos - b.of_pos, a.of_neg - b.of_neg)])
+        # the cross term may take more than there is
+        gap, variance, why = _gap(a, b), max(0.0, float(covariance[0, 0])), ""
     else:
         of_pos, of_neg = _contrast(a, b)
         gap, variance, why = _gap(a, b), float(of_pos.var(ddof=1) / a.n_pos + of_neg.var(ddof=1) / a.n_neg), ""
-    return _tested((a.auc, b.auc), gap, variance, level, names, (a.n_pos, a.n_neg), why, paired=True)
+    return _tested((a.auc, b.auc), gap, variance, level, names, (a.n_pos, a.n_neg), why, clusters, paired=True)
 
 
 def _unpaired(
@@ -262,7 +367,7 @@ def _unpaired(
     ]
     why = f"{' and '.join(short)}: the spread of the AUCs is undefined" if short else ""
     size = (size_a[0] + size_b[0], size_a[1] + size_b[1])
-    result = _tested((auc_a, auc_b), auc_a - auc_b, var_a + var_b, level, names, size, why, paired=False)
+    result = _tested((auc_a, auc_b), auc_a - auc_b, var_a + var_b, level, names, size, why, None, paired=False)
     if math.isnan(result.log_p):
         warnings.warn(result.notes[0], RuntimeWarning, stacklevel=3)
     return result
@@ -276,19 +381,23 @@ def _tested(
     names: tuple[str, ...],
     size: tuple[int, int],
     why: str,
+    clusters: _Clusters | None,
     *,
     paired: bool,
 ) -> Comparison:
     kind = "DeLong" if paired else "unpaired DeLong"
+    df: tuple[float, ...] = ()
+    if clusters is not None:
+        kind, df = "DeLong of clusters", (float(clusters.fewer - 1),)
     notes: list[str] = []
     low = high = z = math.nan
     if why:
         log_p, method = math.nan, "undefined"
     elif variance > 0:
         z = gap / math.sqrt(variance)
-        half = _z(level) * math.sqrt(variance)
+        half = (t_quantile(df[0], level) if df else _z(level)) * math.sqrt(variance)
         low, high = max(-1.0, gap - half), min(1.0, gap + half)
-        log_p, method = log_two_sided_normal(z), kind
+        log_p, method = log_two_sided_t(z, df[0]) if df else log_two_sided_normal(z), kind
     elif gap == 0:
         low = high = 0.0
         log_p, method = 0.0, f"{kind} (variance 0)"
@@ -300,33 +409,43 @@ def _tested(
         notes.append(why)
     elif any(auc in (0.0, 1.0) for auc in aucs):
         notes.append(_CERTAIN)
+    if clusters is not None and clusters.fewer < 20:
+        notes.append(f"{clusters.fewer} clusters with a class are few: test and interval trust their variance")
     n_pos, n_neg = size
+    n_clusters = None if clusters is None else clusters.n
     return Comparison(
         names=names,
         estimates=aucs,
-        difference=Interval(gap, low, high, float(level), method, n_pos + n_neg, n_pos=n_pos, n_neg=n_neg),
+        difference=Interval(
+            gap, low, high, float(level), method, n_pos + n_neg, n_pos=n_pos, n_neg=n_neg, n_clusters=n_clusters
+        ),
         log_p=log_p,
         statistic=z,
-        df=(),
+        df=df,
         method=method,
         n=n_pos + n_neg,
         measure="AUC",
         paired=paired,
         notes=tuple(notes),
-        details={"n_pos": n_pos, "n_neg": n_neg},
+        details=_sizes(n_pos, n_neg, clusters),
     )
 
 
-def _chi2(models: list[_Placed]) -> tuple[float, int, str]:
+def _chi2(models: list[_Placed], clusters: _Clusters | None) -> tuple[float, int, str]:
     """The statistic, its degrees of freedom, and why it is undefined or what it left out."""
     last = models[-1]
-    if last.short:
-        return math.nan, 0, f"labels hold {last.short}: the spread of the AUCs is undefined"
-    contrasts = [_contrast(m, last) for m in models[:-1]]
-    of_pos, of_neg = (np.array([c[side] for c in contrasts]) for side in (0, 1))
-    covariance = np.atleast_2d(np.cov(of_pos) / last.n_pos + np.cov(of_neg) / last.n_neg)
+    if short := last.short or (clusters.short if clusters else ""):
+        return math.nan, 0, f"labels hold {short}: the spread of the AUCs is undefined"
+    if clusters is not None and clusters.fewer < len(models):
+        return math.nan, 0, f"{clusters.fewer} clusters with a class are too few to compare {len(models)} models"
+    if clusters is None:
+        contrasts = [_contrast(m, last) for m in models[:-1]]
+        of_pos, of_neg = (np.array([c[side] for c in contrasts]) for side in (0, 1))
+        covariance = np.atleast_2d(np.cov(of_pos) / last.n_pos + np.cov(of_neg) / last.n_neg)
+    else:
+        covariance = clusters.covariance([(m.of_pos - last.of_pos, m.of_neg - last.of_neg) for m in models[:-1]])
     gaps = np.array([_gap(m, last) for m in models[:-1]])
-    spread = np.sqrt(np.diag(covariance))
+    spread = np.sqrt(np.maximum(np.diag(covariance), 0))
     if np.any((spread == 0) & (gaps != 0)):
         return math.nan, 0, "AUCs differ but no item shows any spread: the test is undefined"
     moves = spread > 0

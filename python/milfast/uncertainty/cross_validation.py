@@ -12,7 +12,7 @@ import numpy as np
 
 from milfast.uncertainty.comparison import Comparison, _plain, read_names, read_numbers
 from milfast.uncertainty.intervals import Interval, _choose, _number, _require_level, mean_interval
-from milfast.uncertainty.tails import log_two_sided_t, log_upper_f
+from milfast.uncertainty.tails import log_two_sided_t, log_upper_f, t_quantile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -125,6 +125,9 @@ def five_by_two(
 ) -> Comparison:
     """Compare two models by five repeats of 2-fold cross-validation.
 
+    Both tests presume that the halves of a repeat vary independently. On small data they do not, and the tests find too
+    much (docs/uncertainty.md has rates): `corrected_ttest` is the safer choice there.
+
     Parameters
     ----------
     values_a, values_b : array_like, shape (5, 2)
@@ -194,7 +197,7 @@ def five_by_two(
     else:
         scale = math.sqrt(below / 5)
         statistic = first / scale
-        log_p, half = log_two_sided_t(statistic, 5), _t_quantile(5, level) * scale
+        log_p, half = log_two_sided_t(statistic, 5), t_quantile(5, level) * scale
         notes = (f"the difference is that of the first fold; the mean of all ten is {mean:.3g}",)
     return Comparison(
         names=read_names(names, 2),
@@ -381,7 +384,7 @@ def bayesian_ttest(
         first, second = (float(stdtr(runs - 1, (side * mean - room) / scale)) for side in (1, -1))
         # each tail by itself, so that neither is what rounding leaves of 1
         between = max(0.0, 1 - first - second)
-        half = _t_quantile(runs - 1, level) * scale
+        half = t_quantile(runs - 1, level) * scale
     else:
         first = between = second = half = math.nan
         notes = (_SAME if float(np.max(np.abs(d))) <= _rounding(a, b) else _CONSTANT,)
@@ -674,10 +677,3 @@ def _ratio(d: NDArray[np.float64], folds: Any, test_train_ratio: Any) -> float:
     if folds < 2 or d.size % folds:
         raise ValueError(f"folds must be at least 2 and divide the number of runs, {d.size}; got {folds}")
     return 1 / (int(folds) - 1)
-
-
-def _t_quantile(df: int, level: float) -> float:
-    # Imported here because scipy takes longer to load than the rest of milfast.
-    from scipy.special import stdtrit
-
-    return -float(stdtrit(df, (1 - level) / 2))

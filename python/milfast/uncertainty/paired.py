@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import warnings
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +12,23 @@ import numpy as np
 
 from milfast.uncertainty.comparison import Comparison, adjust, read_names
 from milfast.uncertainty.intervals import Interval, _choose, _number, _require_level, _wilson, _z
+from milfast.uncertainty.resampling import cluster_codes
 from milfast.uncertainty.search import crossing
-from milfast.uncertainty.tails import log_binomial_tail, log_upper_chi2, log_upper_normal
+from milfast.uncertainty.tails import (
+    log_binomial_tail,
+    log_sign_flips,
+    log_upper_chi2,
+    log_upper_normal,
+    log_upper_t,
+    t_quantile,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import ArrayLike, NDArray
+
+    from milfast.bags import Bags
 
 _MCNEMAR = {
     "mid-p": "mid-p McNemar",
@@ -27,12 +38,16 @@ _MCNEMAR = {
 }
 
 
+_SAME = "the two are right about the same items: nothing tells them apart"
+
+
 def mcnemar(
     correct_a: ArrayLike,
     correct_b: ArrayLike,
     *,
     method: str = "mid-p",
-    interval: str = "score",
+    interval: str | None = None,
+    clusters: ArrayLike | Bags | None = None,
     level: float = 0.95,
     names: Sequence[str] | None = None,
 ) -> Comparison:
@@ -55,7 +70,7 @@ def mcnemar(
         - ``"chi2-corrected"``: (abs(b - c) - 1)^2 / (b + c). As cautious as the exact test, but below
           1 where b = c, for the correction overshoots there.
     interval : {"score", "newcombe", "bonett-price", "wald"}
-        How the difference of the accuracies is bounded:
+        How the difference of the accuracies is bounded; ``"score"`` unless there are clusters:
 
         - ``"score"``: all differences that the score test does not reject (Tango 1998, Stat. Med. 17). It holds 0
           exactly when the ``"chi2"`` p-value is above 1 - level.
@@ -64,6 +79,12 @@ def mcnemar(
         - ``"bonett-price"``: the Wald interval after adding one item to each of b and c (Bonett and Price 2012, J.
           Educ. Behav. Stat. 37).
         - ``"wald"``: difference +- z sqrt(b + c - (b - c)^2 / n) / n. Too narrow when b + c is small.
+    clusters : array_like, shape (n,), or Bags, optional
+        What each item belongs to, such as its patient, when items of one are alike; with `Bags` items are instances.
+        With d_k = b_k - c_k in cluster k, ``"chi2"`` is (sum d_k)^2 / sum d_k^2 (Yang, Sun and Hardin 2010, Biom. J.
+        52), and ``"mid-p"`` and ``"exact"`` give each d_k the sign of a fair coin instead of each item; with one item a
+        cluster all three are McNemar's. The interval is Student's, from the variance between clusters, and `interval`
+        must not be given. Not with ``"chi2-corrected"``.
     level : float
         Nominal coverage of the interval.
     names : sequence of str, optional
@@ -72,13 +93,13 @@ def mcnemar(
     Returns
     -------
     Comparison
-        Its statistic is b for ``"mid-p"`` and ``"exact"``. With b + c = 0 the p-value is 1.
+        Its statistic is b for ``"mid-p"`` and ``"exact"``, and sum d_k with clusters. With b + c = 0 the p-value is 1.
 
     Raises
     ------
     ValueError
         When the arrays are empty, differ in length, or hold something else than 0 and 1, when `method` or `interval` is
-        unknown, or `level` is not strictly between 0 and 1.
+        unknown or does not go with `clusters`, `clusters` do not fit, or `level` is not strictly between 0 and 1.
     TypeError
         When the arrays cannot be read.
 
@@ -100,10 +121,12 @@ def mcnemar(
         raise ValueError(
             f"correct_a and correct_b must tell about the same items; got {len(first)} and {len(second)} entries"
         )
+    if clusters is not None:
+        return _clustered(first, second, clusters, method, interval, level, names)
     both = int(np.count_nonzero(first & second))
     b, c = int(np.count_nonzero(first)) - both, int(np.count_nonzero(second)) - both
     return mcnemar_from_counts(
-        both, b, c, len(first) - both - b - c, method=method, interval=interval, level=level, names=names
+        both, b, c, len(first) - both - b - c, method=method, interval=interval or "score", level=level, names=names
     )
 
 
@@ -176,7 +199,7 @@ def mcnemar_from_counts(
     else:
         statistic, df = _chi2(b, c, corrected=method == "chi2-corrected"), (1.0,)
         log_p = log_upper_chi2(statistic, 1)
-    notes = () if b + c else ("the two are right about the same items: nothing tells them apart",)
+    notes = () if b + c else (_SAME,)
     return Comparison(
         names=read_names(names, 2),
         estimates=((counts["both"] + b) / n, (counts["both"] + c) / n),
@@ -264,6 +287,7 @@ def equivalence(
     correct_b: ArrayLike,
     margin: float | tuple[float, float],
     *,
+    clusters: ArrayLike | Bags | None = None,
     level: float = 0.95,
     names: Sequence[str] | None = None,
 ) -> Comparison:
@@ -282,6 +306,8 @@ def equivalence(
         The largest difference that would not matter, chosen before looking; a pair is (lowest, highest). With one side
         infinite this is a test of non-inferiority: ``(-0.02, math.inf)`` asks whether the first is less than 0.02
         worse.
+    clusters : array_like, shape (n,), or Bags, optional
+        As for `mcnemar`; the tests are Student's then, from the variance between clusters.
     level : float
         One minus the error rate of the test. The interval of the difference has the level 2 `level` - 1, 90 % for
         0.95: it lies within the margins exactly when the p-value is below 1 - `level`.
@@ -314,11 +340,24 @@ def equivalence(
     if level <= 0.5:
         raise ValueError(f"level must be above 0.5 (the interval has level 2 level - 1); got {level}")
     low, high = _margins(margin)
-    plain = mcnemar(correct_a, correct_b, interval="score", level=2 * level - 1, names=names)
+    plain = mcnemar(correct_a, correct_b, clusters=clusters, level=2 * level - 1, names=names)
     n, b, c = plain.n, plain.details["first_only"], plain.details["second_only"]
-    above = math.inf if math.isinf(low) else _score(b, c, n, low)
-    below = math.inf if math.isinf(high) else -_score(b, c, n, high)
-    statistic = min(above, below)
+    if clusters is None:
+        df: tuple[float, ...] = ()
+        above = math.inf if math.isinf(low) else _score(b, c, n, low)
+        below = math.inf if math.isinf(high) else -_score(b, c, n, high)
+        statistic = min(above, below)
+        log_p = log_upper_normal(statistic)
+    else:
+        d, sizes = _by_cluster(_correct(correct_a, "correct_a"), _correct(correct_b, "correct_b"), clusters)
+        df, error = (float(len(d) - 1),), _cluster_error(d, sizes)
+        # without a difference in any cluster nothing says how sure that is
+        statistic = min((b - c) / n - low, high - (b - c) / n) / error if error else math.nan
+        log_p = log_upper_t(statistic, df[0])
+        if not error:
+            warnings.warn(
+                "the difference shows no spread between clusters: the test is undefined", RuntimeWarning, stacklevel=2
+            )
     if math.isinf(high):
         title = f"non-inferiority, margin {low:g}"
     elif math.isinf(low):
@@ -329,14 +368,105 @@ def equivalence(
         names=plain.names,
         estimates=plain.estimates,
         difference=plain.difference,
-        log_p=log_upper_normal(statistic),
+        log_p=log_p,
         statistic=statistic,
-        df=(),
+        df=df,
         method=title,
         n=n,
-        notes=("a small p-value shows equivalence, a large one shows nothing",),
-        details=plain.details | {"margin": (low, high)},
+        notes=("a small p-value shows equivalence, a large one shows nothing", *plain.notes),
+        details=plain.details | {"margin": [side if math.isfinite(side) else None for side in (low, high)]},
     )
+
+
+# -------------------------------------------------------------------- clusters
+
+#: So many clusters that differ, and so large a sum, have the exact law of their signs.
+_MOST_FLIPS, _MOST_SUMS = 1000, 200_000
+
+
+def _clustered(
+    first: NDArray[np.bool_],
+    second: NDArray[np.bool_],
+    clusters: Any,
+    method: str,
+    interval: str | None,
+    level: float,
+    names: Sequence[str] | None,
+) -> Comparison:
+    _require_level(level)
+    title = _choose(method, _MCNEMAR)
+    if method == "chi2-corrected":
+        raise ValueError("method='chi2-corrected' knows no clusters: use mid-p, exact or chi2")
+    if interval is not None:
+        raise ValueError(
+            "interval must not be given with clusters: theirs is Student's, from the variance between them"
+        )
+    n = len(first)
+    d, sizes = _by_cluster(first, second, clusters)
+    k, gap, square = len(d), int(d.sum()), int(d @ d)
+    notes: list[str] = []
+    df: tuple[float, ...] = ()
+    moved, total = int(np.count_nonzero(d)), int(np.abs(d).sum())
+    if method != "chi2" and (moved > _MOST_FLIPS or total > _MOST_SUMS):
+        notes.append(f"the law of the signs of {moved} clusters is taken as normal")
+        method, title = "chi2", _MCNEMAR["chi2"]
+    if method == "chi2":
+        statistic, df = (gap * gap / square if square else 0.0), (1.0,)
+        log_p = log_upper_chi2(statistic, 1)
+    else:
+        statistic, log_p = float(gap), 0.0
+        if gap:
+            tail, point = log_sign_flips(d)
+            log_p = math.log(2) + tail
+            if method == "mid-p":
+                log_p += math.log1p(-math.exp(point - log_p))
+            log_p = min(0.0, log_p)
+    if k < 20:
+        notes.append(f"{k} clusters are few: the interval trusts their variance")
+    both = int(np.count_nonzero(first & second))
+    b, c = int(np.count_nonzero(first)) - both, int(np.count_nonzero(second)) - both
+    if not b + c:
+        notes.append(_SAME)
+    error, bounded = _cluster_error(d, sizes), "t of clusters"
+    if error:
+        half = t_quantile(k - 1, level) * error
+        low, high = max(-1.0, gap / n - half), min(1.0, gap / n + half)
+    elif gap:
+        low, high, bounded = math.nan, math.nan, "undefined (no spread between clusters)"
+    else:
+        # nothing seen among k clusters is not nothing
+        low, high = _tango(0, 0, 0, k, level)
+        bounded = "score of clusters"
+    return Comparison(
+        names=read_names(names, 2),
+        estimates=((both + b) / n, (both + c) / n),
+        difference=Interval(gap / n, low, high, float(level), bounded, n, n_clusters=k),
+        log_p=log_p,
+        statistic=statistic,
+        df=df,
+        method=f"{title} of clusters",
+        n=n,
+        notes=tuple(notes),
+        details={"both": both, "first_only": b, "second_only": c, "neither": n - both - b - c, "n_clusters": k},
+    )
+
+
+def _by_cluster(
+    first: NDArray[np.bool_], second: NDArray[np.bool_], clusters: Any
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """For each cluster by how many items more the first is right, and how many items there are."""
+    code = cluster_codes(clusters, len(first))
+    assert code is not None
+    sizes = np.bincount(code)
+    more = np.bincount(code[first], minlength=len(sizes)) - np.bincount(code[second], minlength=len(sizes))
+    return more, sizes
+
+
+def _cluster_error(d: NDArray[np.int64], sizes: NDArray[np.int64]) -> float:
+    """Standard error of sum d / sum sizes, a ratio of two sums over clusters."""
+    k, n, gap = len(d), int(sizes.sum()), int(d.sum())
+    left = (n * d - gap * sizes) / n
+    return math.sqrt(k / (k - 1) * float(left @ left)) / n
 
 
 # -------------------------------------------------------------------- the tests

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import numpy as np
+    from numpy.typing import NDArray
+
 #: Below this scipy's own tails lose digits (they near the smallest double) and the continued fractions take over.
 _SMALL = 1e-290
 #: More than any of the fractions needs: they take about the square root of their largest parameter.
@@ -37,6 +40,19 @@ def log_two_sided_t(t: float, df: float) -> float:
         return -math.inf
     # t^2 / (df + t^2) and its complement, each without cancellation
     return log_beta(df / 2, 0.5, df / (df + t * t), t * t / (df + t * t))
+
+
+def log_upper_t(t: float, df: float) -> float:
+    """Log of P(T >= t) for Student's T with `df` degrees of freedom."""
+    both = log_two_sided_t(t, df)
+    return both - math.log(2) if not t < 0 else math.log1p(-math.exp(both) / 2)
+
+
+def t_quantile(df: float, level: float) -> float:
+    """What abs(T) passes with probability 1 - level, for Student's T with `df` degrees of freedom."""
+    from scipy.special import stdtrit
+
+    return -float(stdtrit(df, (1 - level) / 2))
 
 
 def log_upper_f(f: float, df1: float, df2: float) -> float:
@@ -95,6 +111,32 @@ def log_binomial_tail(k: int, n: int) -> tuple[float, float]:
     """Logs of P(X <= k) and P(X = k) for X the number of heads among `n` tosses of a fair coin, k at most n / 2."""
     point = math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1) - n * math.log(2)
     return log_beta(n - k, k + 1, 0.5, 0.5), point
+
+
+def log_sign_flips(steps: NDArray[np.int64]) -> tuple[float, float]:
+    """Logs of P(S <= s) and P(S = s) for a sum S of `steps` with signs of fair coins, s being minus their sum's size.
+
+    Parameters
+    ----------
+    steps : ndarray of int
+        At most a thousand that are not 0.
+
+    Returns
+    -------
+    tuple of float and float
+    """
+    import numpy as np
+
+    sizes = np.abs(steps[steps != 0])
+    total, less = int(sizes.sum()), (int(sizes.sum()) - abs(int(steps.sum()))) // 2
+    # how likely each sum of the steps with a plus is: all terms are positive, nothing cancels
+    chance = np.zeros(total + 1)
+    chance[0] = 1.0
+    for size in sizes.tolist():
+        half = chance * 0.5
+        half[size:] += chance[:-size] * 0.5
+        chance = half
+    return math.log(math.fsum(chance[: less + 1])), math.log(chance[less])
 
 
 def _fraction(first: float, terms: Iterator[tuple[float, float]]) -> float:

@@ -13,7 +13,7 @@ import numpy as np
 
 from milfast.uncertainty.comparison import _exp, _plain, read_numbers, show_p
 from milfast.uncertainty.intervals import Interval, _require_level
-from milfast.uncertainty.tails import log_upper_f
+from milfast.uncertainty.tails import log_upper_f, t_quantile
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -247,9 +247,6 @@ def variance_components(values: ArrayLike, *, level: float = 0.95) -> VarianceCo
     >>> [round(share, 2) for share in parts.shares], round(parts.se, 3), round(parts.naive_se, 3)
     ([0.12, 0.85, 0.02], 0.021, 0.011)
     """
-    # Imported here because scipy takes longer to load than the rest of milfast.
-    from scipy.special import stdtrit
-
     _require_level(level)
     y = read_numbers(values, "values", (2,))
     n_seeds, n_folds = y.shape
@@ -290,7 +287,7 @@ def variance_components(values: ArrayLike, *, level: float = 0.95) -> VarianceCo
     below = sum((weight * m) ** 2 / d for m, d, weight in used)
     df = total**2 / below if below > 0 else float(df_fold)
     se = math.sqrt(total / y.size)
-    half = -float(stdtrit(df, (1 - level) / 2)) * se
+    half = t_quantile(df, level) * se
     if seed < 0 or fold < 0:
         which = " and ".join(name for name, part in (("seeds", seed), ("folds", fold)) if part < 0)
         notes += (f"the estimated variance of {which} is negative and counts as 0",)
@@ -445,8 +442,9 @@ def normality(values: ArrayLike) -> Normality:
     # scaled, because the squares of tiny figures underflow
     centred = centred / np.max(np.abs(centred))
     variance = float(np.mean(centred**2))
-    tested = shapiro(centred[:: max(1, -(-n // 5000))])
-    notes = ("W and p are those of every so manieth run: they hold up to 5000",) if n > 5000 else ()
+    step = -(-n // 5000)
+    tested = shapiro(centred[::step])
+    notes = (f"W and p are those of one in {step} ordered runs: the test is made for 5000 at most",) if step > 1 else ()
     deviation = math.sqrt(variance * n / (n - 1))
     return Normality(
         n,
