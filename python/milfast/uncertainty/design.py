@@ -98,7 +98,8 @@ class Design:
         """
         if self.folds is None:
             return np.ones(self.n, dtype=bool)
-        return np.equal(self.folds[seed if len(self.folds) > 1 else 0], fold)
+        found: NDArray[np.bool_] = self.folds[seed if len(self.folds) > 1 else 0] == fold
+        return found
 
     @cached_property
     def runs(self) -> NDArray[np.float64]:
@@ -119,7 +120,7 @@ class Design:
     @cached_property
     def defined(self) -> NDArray[np.bool_]:
         """Runs that have a figure, shape (n_seeds, n_folds); the labels decide, so it is the same for all models."""
-        return np.isfinite(self.runs).all(axis=0)
+        return np.asarray(np.isfinite(self.runs).all(axis=0))
 
     @cached_property
     def means(self) -> NDArray[np.float64]:
