@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import milfast as mf
 from milfast import _core
 from milfast.uncertainty import (
+    accuracy_interval,
     auc_interval,
     cochran_q,
     compare_auc,
@@ -318,6 +319,11 @@ def test_clusters_get_the_paired_cluster_bootstrap() -> None:
     # the replicates are whole items, so that quantiles may differ by one
     assert math.isclose(pair.difference.low, low, abs_tol=1.01 / 240)
     assert math.isclose(pair.difference.high, high, abs_tol=1.01 / 240)
+    [[beside]] = result.others
+    assert (
+        beside.log_p == mcnemar(decided(scores)["a"] == labels, decided(scores)["b"] == labels, clusters=clusters).log_p
+    )
+    assert result.estimates[0] == accuracy_interval(decided(scores)["a"], labels, clusters=clusters)
     again = mf.compare(decided(scores), labels, clusters=clusters, n_boot=4000, random_state=3)
     assert again.to_dict() == result.to_dict()
 
@@ -344,6 +350,11 @@ def test_p_of_a_bootstrap_is_never_0_and_agrees_with_its_interval() -> None:
         assert (pair.p_value < 0.05) == (0 not in pair.difference)
     assert result.pairs[1].p_value == pytest.approx(2 / 1001)
     assert "no smaller p-value" in result.pairs[1].notes[0]
+    assert result.estimates[0] == auc_interval(scores["a"], labels, clusters=np.arange(240) // 4)
+    assert result.joint == compare_aucs(scores, labels, clusters=np.arange(240) // 4)
+    assert (
+        result.others[1][0].log_p == compare_auc(scores["a"], scores["c"], labels, clusters=np.arange(240) // 4).log_p
+    )
 
 
 def test_clusters_with_seeds_and_with_folds_still_have_a_bootstrap() -> None:

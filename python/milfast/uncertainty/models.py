@@ -14,6 +14,7 @@ import numpy as np
 from milfast.seeding import root_seed, seed_value
 from milfast.uncertainty.areas import Ranking, Resampler
 from milfast.uncertainty.aucs import compare_auc, compare_aucs
+from milfast.uncertainty.classification import accuracy_interval
 from milfast.uncertainty.comparison import Comparison, _plain, adjust, show_p
 from milfast.uncertainty.cross_validation import Improvement, corrected_ttest, probability_of_improvement
 from milfast.uncertainty.design import Design, read
@@ -27,7 +28,6 @@ from milfast.uncertainty.intervals import (
     _z,
     auc_interval,
     mean_interval,
-    proportion_interval,
 )
 from milfast.uncertainty.paired import cochran_q, equivalence, mcnemar
 from milfast.uncertainty.resampling import bounds_of_replicates, require_draws
@@ -308,7 +308,8 @@ def compare(
                                                                is that of the items plus that of the seeds
     folds                            corrected resampled t     corrected resampled t (Nadeau and Bengio 2003), on
                                                                the mean over seeds where seeds share the folds
-    clusters                         cluster bootstrap         cluster bootstrap of the paired difference
+    clusters                         from the variance         cluster bootstrap of the paired difference; beside
+                                     between clusters          it DeLong or McNemar with that variance
     ===============================  ========================  ==================================================
 
     Runs are also compared one by one, P(A > B); seeds and folds together have their variance components. The paired
@@ -440,13 +441,12 @@ class _Comparer:
         design = self.design
         if self.folded:
             return self._fold_interval(m)
-        if self.clustered and design.n_seeds == 1:
-            return self._bootstrap(float(design.means[m]), self._resampled()[m], (0.0, 1.0))
         if design.n_seeds > 1:
             return self._crossed_interval(m)
-        if design.positive is None:
-            return proportion_interval(int(design.values[m].sum()), design.n, level=self.level)
-        return auc_interval(design.values[m][0], design.positive, level=self.level)
+        values = design.values[m][0]
+        if design.positive is not None:
+            return auc_interval(values, design.positive, level=self.level, clusters=design.clusters)
+        return accuracy_interval(values, np.ones(design.n, dtype=bool), level=self.level, clusters=design.clusters)
 
     def _fold_interval(self, m: int) -> Interval:
         values = self._of_folds(m)
@@ -514,6 +514,9 @@ class _Comparer:
         elif self.clustered and self.design.n_seeds > 1:
             found = self._cluster_bootstrap(a, b)
             note = "about the models of these seeds, not about the way they were trained"
+        elif self.clustered:
+            found = self._between_clusters(a, b)
+            note = "from the variance between clusters, without resamples"
         else:
             return []
         return [replace(found, notes=(*found.notes, note))]
@@ -550,6 +553,13 @@ class _Comparer:
         if not self.folded:
             return compare_auc(design.values[a][0], design.values[b][0], design.positive, level=self.level, names=names)
         return self._wald(a, b, "DeLong within folds")
+
+    def _between_clusters(self, a: int, b: int) -> Comparison:
+        design, names = self.design, self._names(a, b)
+        first, second = design.values[a][0], design.values[b][0]
+        if design.positive is None:
+            return mcnemar(first, second, level=self.level, names=names, clusters=design.clusters)
+        return compare_auc(first, second, design.positive, level=self.level, names=names, clusters=design.clusters)
 
     def _items_and_seeds(self, a: int, b: int) -> Comparison:
         return self._wald(a, b, CROSSED)
@@ -712,10 +722,9 @@ class _Comparer:
         design = self.design
         if not self.clustered and design.n_seeds == 1 and design.positive is None:
             return cochran_q(np.stack([v[0] for v in design.values]), level=self.level, names=design.names)
-        if not self.clustered and design.n_seeds == 1 and not self.folded:
-            assert design.positive is not None
+        if design.positive is not None and design.n_seeds == 1 and not self.folded:
             scores = dict(zip(design.names, (v[0] for v in design.values), strict=True))
-            return compare_aucs(scores, design.positive, level=self.level)
+            return compare_aucs(scores, design.positive, level=self.level, clusters=design.clusters)
         covariance, of_seeds, _ = self._parts()
         whole = covariance + np.diag(of_seeds)
         k = len(design.names)
@@ -788,12 +797,22 @@ class _Comparer:
         total = by_items + float(vector**2 @ of_seeds)
         if not self.clustered and self.design.n_seeds == 1:
             return total, math.inf
-        # the number of items is of no weight beside that of seeds, but that of clusters may be
-        units = (self.design.n_clusters or self.design.n) - 1
-        below = by_items**2 / units
+        units = self._units()
+        if units < 2:
+            return math.nan, math.nan
+        below = by_items**2 / (units - 1)
         if self.design.n_seeds > 1:
             below += float(vector**4 @ observed**2) / (self.design.n_seeds - 1)
         return total, total**2 / below if below > 0 else math.inf
+
+    def _units(self) -> int:
+        """Items, or the clusters that hold a positive, or a negative, whichever are fewer."""
+        design = self.design
+        if design.clusters is None:
+            return design.n
+        if design.positive is None:
+            return len(np.unique(design.clusters))
+        return min(len(np.unique(design.clusters[design.positive == kind])) for kind in (True, False))
 
     def _resampled(self) -> list[NDArray[np.float64]]:
         """Figures of each model in the same resamples of the clusters."""
