@@ -220,6 +220,24 @@ def test_the_interval_for_items_and_seeds_covers(kind: str) -> None:
     assert 226 <= inside <= 249
 
 
+def test_the_test_of_all_models_errs_as_often_as_it_says() -> None:
+    """Three models that are equally good on average, with four seeds each."""
+    rng = np.random.default_rng(4)
+    runs, below = 250, 0
+    for _ in range(runs):
+        labels = np.arange(120) % 2
+        shared = rng.normal(size=120)
+        predictions = {}
+        for name in "abc":
+            skill = 1.2 + 0.35 * rng.normal(size=(4, 1))
+            predictions[name] = skill * (2 * labels - 1) + shared + rng.normal(size=(4, 120))
+        joint = mf.compare(predictions, labels).joint
+        assert joint is not None
+        below += joint.p_value < 0.05
+    # 5 % of 250 are 12.5, with a standard deviation of 3.4; the chi-squared law would give about 34
+    assert 1 <= below <= 22
+
+
 def test_repeats_of_one_seed_are_no_evidence() -> None:
     scores, labels = data()
     once = mf.compare(scores, labels)

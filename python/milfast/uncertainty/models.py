@@ -31,7 +31,13 @@ from milfast.uncertainty.intervals import (
 )
 from milfast.uncertainty.paired import cochran_q, equivalence, mcnemar
 from milfast.uncertainty.resampling import bounds_of_replicates, require_draws
-from milfast.uncertainty.tails import log_two_sided_normal, log_two_sided_t, log_upper_chi2, log_upper_normal
+from milfast.uncertainty.tails import (
+    log_two_sided_normal,
+    log_two_sided_t,
+    log_upper_chi2,
+    log_upper_f,
+    log_upper_normal,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -730,25 +736,36 @@ class _Comparer:
         k = len(design.names)
         contrasts = np.hstack([np.eye(k - 1), -np.ones((k - 1, 1))])
         gaps, spread = contrasts @ design.means, contrasts @ whole @ contrasts.T
-        rank, statistic = 0, math.nan
+        rank, statistic, log_p = 0, math.nan, math.nan
+        df: tuple[float, ...] = ()
+        notes = ["about the training sets of these folds"] if self.folded else []
         if np.isfinite(spread).all() and np.isfinite(gaps).all():
             values, vectors = np.linalg.eigh(spread)
             kept = values > 1e-9 * max(values[-1], 1e-300)
             along = vectors.T @ gaps
             rank = int(kept.sum())
             statistic = float(np.sum(along[kept] ** 2 / values[kept]))
+            free = [self._contrast({i: 1.0, j: -1.0})[1] for i, j in combinations(range(k), 2)]
+            below = sum(1 / df for df in free)
+            if rank and below == 0:
+                df, log_p = (float(rank),), log_upper_chi2(statistic, rank)
+            elif rank:  # the harmonic mean of the degrees of freedom of the pairs, by which it errs a little seldom
+                df = float(rank), len(free) / below
+                statistic /= rank
+                log_p = log_upper_f(statistic, *df)
         parts = ["items" if not self.clustered else "clusters", *(["seeds"] if design.n_seeds > 1 else [])]
+        kind = "F" if len(df) > 1 else "chi-squared"
         return Comparison(
             names=design.names,
             estimates=tuple(float(mean) for mean in design.means),
             difference=None,
-            log_p=log_upper_chi2(statistic, rank) if rank else math.nan,
+            log_p=log_p,
             statistic=statistic,
-            df=(float(rank),) if rank else (),
-            method=f"Wald chi-squared, {' and '.join(parts)}" if rank else "undefined",
+            df=df,
+            method=f"Wald {kind}, {' and '.join(parts)}" if df else "undefined",
             n=design.n,
             measure=design.measure,
-            notes=("about the training sets of these folds",) if self.folded else (),
+            notes=tuple(notes),
         )
 
     def variances(self) -> tuple[VarianceComponents, ...]:
