@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from conftest import golden_cases
+from conftest import ROOT, golden_cases
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -659,3 +659,10 @@ def test_mcnemar_on_the_images_of_seed_42(mil_data: Path) -> None:
         predictions["resnext50"] == stored["gtlabel"], predictions["resnet50"] == stored["gtlabel"], method="exact"
     )
     assert exact.p_value == pytest.approx(expected["exact_p"], rel=1e-9)
+
+
+def test_the_page_explains_every_code() -> None:
+    text = (ROOT / "docs" / "uncertainty.md").read_text(encoding="utf-8")
+    explained = re.findall(r"^\| `([a-z-]+)` \| .+ \|$", text.split("## One call")[1], flags=re.MULTILINE)
+    source = (ROOT / "python" / "milfast" / "uncertainty" / "doubts.py").read_text(encoding="utf-8")
+    assert sorted(explained) == sorted(set(re.findall(r'Doubt\(\s*"([a-z-]+)"', source)))
