@@ -43,10 +43,9 @@ def card(result: ComparedModels, form: str) -> str:
     >>> right = [1] * 40 + [0] * 40
     >>> ours, theirs = [0] * 3 + right[3:], [1 - label for label in right[:12]] + right[12:]
     >>> print(mf.compare({"ours": ours, "theirs": theirs}, right).card())
-    ours           0.96 [0.90, 0.99] (wilson)
-    theirs         0.85 [0.76, 0.91] (wilson)
-    ours - theirs  0.11 [0.06, 0.20] (score); p = 0.0020 (mid-p McNemar)
-    <BLANKLINE>
+    ours                  0.96 [0.90, 0.99] (wilson)
+    theirs                0.85 [0.76, 0.91] (wilson)
+    ours - theirs         0.11 [0.06, 0.20] (score); p = 0.0020 (mid-p McNemar)
     metric                accuracy
     intervals             95 %
     items                 80
@@ -56,11 +55,10 @@ def card(result: ComparedModels, form: str) -> str:
     paired                yes, all models on the same items
     runs without a value  0 of 1
     software              milfast 0.1.0
-    <BLANKLINE>
-    warning  only 9 of 80 items tell ours and theirs apart: the test rests on those
-    warning  the intervals of ours and theirs overlap, and yet their paired difference excludes 0: overlap is no test
-    warning  one training run a model: the tests are about these trained models, not about the way they were trained
-    """
+    warning               only 9 of 80 items tell ours and theirs apart: the test rests on those
+    warning               the intervals of ours and theirs overlap, and yet their paired difference excludes 0: overlap is no test
+    warning               one training run a model: the tests are about these trained models, not about the way they were trained
+    """  # noqa: E501
     if form not in FORMATS:
         raise ValueError(f"format must be one of {', '.join(FORMATS)}; got {form!r}")
     if form == "json":
@@ -285,11 +283,9 @@ def _sections(result: ComparedModels) -> list[list[tuple[str, str]]]:
 
 
 def _text(result: ComparedModels) -> str:
-    blocks = []
-    for section in _sections(result):
-        width = max(len(name) for name, _ in section)
-        blocks.append("\n".join(f"{name:{width}}  {value}" for name, value in section))
-    return "\n\n".join(blocks)
+    lines = [line for section in _sections(result) for line in section]
+    width = max(len(name) for name, _ in lines)
+    return "\n".join(f"{name:{width}}  {value}" for name, value in lines)
 
 
 def _markdown(result: ComparedModels) -> str:
