@@ -643,6 +643,56 @@ def test_wrong_use_is_refused_by_name(predictions: Any, labels: Any, options: di
         mf.compare(predictions, labels, **options)
 
 
+@given(st.integers(0, 2**32 - 1))
+def test_no_design_however_poor_breaks_anything(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n, n_models, n_seeds = int(rng.integers(1, 25)), int(rng.integers(1, 5)), int(rng.integers(1, 4))
+    kind = "scores" if rng.random() < 0.5 else "labels"
+    n_classes = 2 if kind == "scores" else int(rng.integers(1, 4))
+    labels = rng.integers(0, n_classes, n) if rng.random() < 0.85 else np.full(n, rng.integers(0, 2))
+    predictions = {}
+    for name in "abcd"[:n_models]:
+        sort = rng.integers(0, 5)
+        if kind == "labels":
+            guessed = np.where(rng.random((n_seeds, n)) < 0.7, labels, rng.integers(0, max(n_classes, 2), (n_seeds, n)))
+            made = guessed if sort else np.tile(labels, (n_seeds, 1))
+        elif sort == 0:
+            made = np.tile(labels.astype(float), (n_seeds, 1))
+        elif sort == 1:
+            made = np.zeros((n_seeds, n))
+        elif sort == 2:
+            made = rng.choice([-np.inf, 0, 1, np.inf], size=(n_seeds, n))
+        else:
+            made = rng.normal(size=(n_seeds, n))
+        predictions[name] = made
+    options: dict[str, Any] = {"kind": kind, "n_boot": 200}
+    if rng.random() < 0.5:
+        options["folds"] = rng.integers(0, 3, n) if rng.random() < 0.7 else rng.integers(0, 2, (n_seeds, n))
+    if rng.random() < 0.5:
+        options["clusters"] = rng.integers(0, int(rng.integers(2, 9)), n)
+    if rng.random() < 0.3:
+        options["margin"] = 0.1
+    try:
+        result = mf.compare(predictions, labels, **options)
+    except ValueError as error:
+        assert re.search("are all the same|share no value|as many for each seed", str(error))  # noqa: PT017
+        return
+    json.dumps(result.to_dict(), allow_nan=False)
+    assert result.summary()
+    for form in ("text", "markdown", "latex", "json"):
+        assert not re.search(r"\bnan\b", result.card(form), flags=re.IGNORECASE)
+    for pair in result.pairs:
+        assert pair.difference is not None
+        assert math.isnan(pair.log_p) or pair.log_p <= 1e-12
+        if not math.isnan(pair.difference.low):
+            assert pair.difference.low <= pair.difference.estimate + 1e-9
+            assert pair.difference.estimate <= pair.difference.high + 1e-9
+    for interval in result.estimates:
+        if not math.isnan(interval.low):
+            assert -1e-12 <= interval.low <= interval.estimate + 1e-9
+            assert interval.estimate - 1e-9 <= interval.high <= 1 + 1e-12
+
+
 # ---------------------------------------------------------------- the 360 trainings of Steinbach et al. (2022)
 
 

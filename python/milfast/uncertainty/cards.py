@@ -85,7 +85,7 @@ def as_plain(result: ComparedModels) -> dict[str, Any]:
             "test": pair.method,
             "p_value": rows[len(result.names) + i]["p_value"],
             "log_p": rows[len(result.names) + i]["log_p"],
-            "p_adjusted": pair.p_adjusted,
+            "p_adjusted": rows[len(result.names) + i]["p_adjusted"],
             "effect": None if pair.difference is None else pair.difference.to_dict(),
             "notes": list(pair.notes),
             "further_tests": [other.to_dict() for other in result.others[i]],
@@ -137,7 +137,9 @@ def shown_interval(interval: Interval | None) -> str:
     if interval is None:
         return ""
     estimate, low, high = interval._rounded()
-    return f"{estimate} [{low}, {high}]"
+    if math.isnan(interval.estimate):
+        return "undefined"
+    return f"{estimate} [undefined]" if math.isnan(interval.half_width) else f"{estimate} [{low}, {high}]"
 
 
 def shown_rows(result: ComparedModels) -> tuple[list[str], list[list[str]]]:

@@ -697,8 +697,10 @@ class _Comparer:
         if pair.method == "cluster bootstrap":
             replicates = self._resampled()[a] - self._resampled()[b]
             defined = replicates[np.isfinite(replicates)]
+            if math.isnan(pair.log_p) or len(defined) == 0:
+                return replace(pair, method="equivalence undefined", log_p=math.nan)
             outside = max(np.count_nonzero(defined <= low), np.count_nonzero(defined >= high))
-            log_p = math.log(min(1.0, (outside + 1) / (len(defined) + 1))) if len(defined) else math.nan
+            log_p = math.log(min(1.0, (outside + 1) / (len(defined) + 1)))
             bounds = bounds_of_replicates(gap, defined, level=inner, method="percentile")[:2]
             statistic = math.nan
         else:
@@ -813,6 +815,8 @@ class _Comparer:
         by_items = float(vector @ covariance @ vector)
         total = by_items + float(vector**2 @ of_seeds)
         if not self.clustered and self.design.n_seeds == 1:
+            return total, math.inf
+        if total <= 0:
             return total, math.inf
         units = self._units()
         if units < 2:
