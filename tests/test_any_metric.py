@@ -92,6 +92,7 @@ def test_clusters_are_exchanged_whole() -> None:
     assert result.difference is not None
     assert result.difference.n_clusters == 7
     assert result.method == "exchanged predictions of clusters"
+    assert "28 paired items in 7 clusters" in result.summary()
 
 
 def test_processes_and_progress_change_nothing() -> None:

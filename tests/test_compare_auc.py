@@ -8,6 +8,7 @@ from statistics import NormalDist
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from conftest import golden_cases
 from hypothesis import given
@@ -16,7 +17,7 @@ from scipy import stats
 
 import milfast as mf
 from milfast._core import delong, delong_covariance, placements
-from milfast.uncertainty import compare_auc, compare_aucs
+from milfast.uncertainty import compare_auc, compare_aucs, equivalence_auc
 from milfast.uncertainty.areas import variance_of
 
 
@@ -245,6 +246,14 @@ def test_messages(call: Any, error: type[Exception], message: str) -> None:
         call()
 
 
+def test_columns_of_a_data_frame_are_models() -> None:
+    table = {"a": [1, 2, 3, 5, 4], "b": [2, 3, 5, 1, 4], "c": [3, 1, 4, 0, 2]}
+    labels = [0, 1, 1, 0, 1]
+    want = compare_aucs(table, labels)
+    assert compare_aucs(pd.DataFrame(table), pd.Series(labels)) == want
+    assert compare_aucs(np.array(list(table.values())), labels, names=("a", "b", "c")) == want
+
+
 def test_kinds_of_input() -> None:
     labels = [0, 0, 1, 1, 1, 0]
     a, b = np.array([1, 4, 3, 5, 6, 2]), np.array([3, 1, 2, 6, 5, 4])
@@ -296,6 +305,7 @@ def test_clusters_have_the_variance_of_obuchowski() -> None:
     assert result.difference is not None
     assert result.statistic == pytest.approx(result.difference.estimate / math.sqrt(variance), rel=1e-10)
     assert (result.df, result.difference.n_clusters, result.details["n_clusters"]) == ((24.0,), 25, 25)
+    assert result.summary().splitlines()[0].endswith("(DeLong of clusters, 200 paired items in 25 clusters)")
     half = stats.t.ppf(0.975, 24) * math.sqrt(variance)
     assert result.difference.half_width == pytest.approx(half, rel=1e-10)
 
@@ -344,3 +354,43 @@ def test_the_clustered_test_holds_its_level() -> None:
         plain += compare_auc(*scores, labels).p_value < 0.05
     assert wrong <= stats.binom.ppf(0.9999, 300, 0.07)
     assert plain > 60
+
+
+# ---------------------------------------------------------------- equivalence
+
+
+@given(models(), st.floats(0.01, 0.9), st.floats(0.6, 0.99))
+@pytest.mark.filterwarnings("ignore:the AUCs differ|both AUCs are equal:RuntimeWarning")
+def test_equivalence_is_an_interval_within_the_margins(
+    data: tuple[list[list[int]], list[int]], margin: float, level: float
+) -> None:
+    scores, labels = data
+    result = equivalence_auc(*scores, labels, margin, level=level)
+    assert result.difference is not None
+    if math.isnan(result.p_value):
+        assert "se" not in result.details
+        return
+    assert result.difference.level == pytest.approx(2 * level - 1)
+    within = -margin < result.difference.low and result.difference.high < margin
+    if abs(result.p_value - (1 - level)) > 1e-6:
+        assert within == (result.p_value < 1 - level)
+    lower = equivalence_auc(*scores, labels, (-margin, math.inf), level=level)
+    upper = equivalence_auc(*scores, labels, (-math.inf, margin), level=level)
+    assert result.p_value == max(lower.p_value, upper.p_value)
+
+
+def test_equivalence_of_clustered_scores_and_of_models_that_rank_alike() -> None:
+    rng = np.random.default_rng(4)
+    patient, labels = np.repeat(np.arange(20), 5), rng.integers(0, 2, 100)
+    a = rng.normal(size=100) + labels
+    b = a + 0.3 * rng.normal(size=100)
+    plain = compare_auc(a, b, labels, clusters=patient)
+    result = equivalence_auc(a, b, labels, 0.05, clusters=patient)
+    gap, se = plain.estimates[0] - plain.estimates[1], plain.details["se"]
+    assert result.p_value == pytest.approx(stats.t.sf((0.05 - abs(gap)) / se, plain.df[0]))
+    with pytest.warns(RuntimeWarning, match="the test of equivalence is undefined"):
+        assert math.isnan(equivalence_auc(a, np.exp(a), labels, 0.05).p_value)
+    with pytest.raises(ValueError, match="margin must reach below and above 0"):
+        equivalence_auc(a, b, labels, -0.05)
+    with pytest.raises(ValueError, match="level must be above"):
+        equivalence_auc(a, b, labels, 0.05, level=0.3)

@@ -8,6 +8,7 @@ from itertools import permutations, product
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from conftest import golden_cases
 from hypothesis import given
@@ -211,6 +212,11 @@ def test_long_wilcoxon_is_that_of_scipy() -> None:
 def test_messages(call: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+def test_columns_of_a_data_frame_are_models() -> None:
+    table = {"a": [1, 2, 3, 5], "b": [2, 3, 5, 1], "c": [3, 1, 4, 0]}
+    assert friedman(pd.DataFrame(table)) == friedman(table) == friedman(list(table.values()), names=("a", "b", "c"))
 
 
 def test_results_can_be_written() -> None:

@@ -255,7 +255,7 @@ def test_beyond_a_thousand_discordant_items() -> None:
         (lambda: cochran_q([[1, 0], [1, 3]]), ValueError, r"correct\[1, 1\] is 3"),
         (lambda: cochran_q([[1, 0], [1]]), TypeError, "correct cannot be read"),
         (lambda: equivalence([1], [1], 0.0), ValueError, "margin must reach below and above 0"),
-        (lambda: equivalence([1], [1], 2), ValueError, r"below 1 \(0.02 for 2 %\); got 2"),
+        (lambda: equivalence([1], [1], 2), ValueError, r"between 0 and 1 \(0.02 for 2 %\); got 2"),
         (lambda: equivalence([1], [1], (-math.inf, math.inf)), ValueError, "finite on one side"),
         (lambda: equivalence([1], [1], (-0.1, 0.1, 0.2)), ValueError, "one number or a pair"),
         (lambda: equivalence([1], [1], 0.1, level=0.4), ValueError, "level must be above 0.5"),

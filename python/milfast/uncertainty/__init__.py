@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from milfast.uncertainty.any_metric import compare_metric
 from milfast.uncertainty.areas import multiclass_auc_interval
-from milfast.uncertainty.aucs import compare_auc, compare_aucs
+from milfast.uncertainty.aucs import compare_auc, compare_aucs, equivalence_auc
 from milfast.uncertainty.classification import (
     accuracy_interval,
     balanced_accuracy_interval,
@@ -66,6 +66,7 @@ __all__ = [
     "compare_proportions",
     "corrected_ttest",
     "equivalence",
+    "equivalence_auc",
     "f1_interval",
     "five_by_two",
     "friedman",

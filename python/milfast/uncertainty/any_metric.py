@@ -174,6 +174,11 @@ def compare_metric(
         n_jobs=n_jobs,
         callback=resampled,
     )
+    details = {"seed": seed}
+    if test == "exchange":
+        details["n_exchanges"] = draws
+    if code is not None:
+        details["n_clusters"] = int(code.max()) + 1
     return Comparison(
         names=read_names(names, 2),
         estimates=(float(metric(a, y)), float(metric(b, y))),
@@ -185,7 +190,7 @@ def compare_metric(
         n=len(y),
         measure=measure or getattr(metric, "__name__", "metric").replace("<lambda>", "metric"),
         notes=tuple(notes),
-        details={"n_exchanges": draws, "seed": seed} if test == "exchange" else {"seed": seed},
+        details=details,
     )
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +13,20 @@ import numpy as np
 from milfast._core import binary_labels, delong, placements
 from milfast.uncertainty.comparison import Comparison, adjust, read_names
 from milfast.uncertainty.intervals import Interval, _require_level, _short_class, _z
+from milfast.uncertainty.margins import TOST_NOTE, read_margins, require_tost_level, tost_title
 from milfast.uncertainty.resampling import cluster_codes
-from milfast.uncertainty.tails import log_two_sided_normal, log_two_sided_t, log_upper_chi2, log_upper_f, t_quantile
+from milfast.uncertainty.tails import (
+    log_two_sided_normal,
+    log_two_sided_t,
+    log_upper_chi2,
+    log_upper_f,
+    log_upper_normal,
+    log_upper_t,
+    t_quantile,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -125,8 +133,9 @@ def compare_aucs(
 
     Parameters
     ----------
-    scores : mapping of str to array_like, or array_like, shape (k, n)
-        Scores of each model; higher means more positive. The keys of a mapping are the names.
+    scores : mapping of str to array_like, data frame, or array_like, shape (k, n)
+        Scores of each model; higher means more positive. The keys of a mapping, or columns of a data frame, are the
+        names.
     labels : array_like, shape (n,)
         {0, 1}, bool or {-1, 1}; anything else two-valued needs `pos_label`.
     clusters : array_like, shape (n,), or Bags, optional
@@ -169,14 +178,16 @@ def compare_aucs(
     Comparison(large 0.786, small 0.486, tiny 0.543, p = 0.52, method='DeLong chi-squared', n=12)
     """
     _require_level(level)
+    table: Any = scores
     rows: list[Any]
-    if isinstance(scores, Mapping):
+    if hasattr(table, "keys"):  # a dict, or a data frame with a column a model
         if names is not None:
             raise TypeError("names must not be given when scores is a mapping: its keys are the names")
-        names, rows = list(scores), list(scores.values())
+        names = list(table.keys())
+        rows = [table[name] for name in names]
         labelled = [f"scores[{name!r}]" for name in names]
     else:
-        rows = list(np.asarray(scores) if not isinstance(scores, (list, tuple)) else scores)
+        rows = list(table if isinstance(table, (list, tuple)) else np.asarray(table))
         labelled = [f"scores[{i}]" for i in range(len(rows))]
     if len(rows) < 2:
         raise ValueError(f"scores must hold two models or more; got {len(rows)}")
@@ -214,6 +225,95 @@ def compare_aucs(
         notes=tuple(notes),
         details=_sizes(models[0].n_pos, models[0].n_neg, clustered),
         pairs=pairs if len(rows) > 2 else (),
+    )
+
+
+def equivalence_auc(
+    scores_a: ArrayLike,
+    scores_b: ArrayLike,
+    labels: ArrayLike,
+    margin: float | tuple[float, float],
+    *,
+    clusters: ArrayLike | Bags | None = None,
+    level: float = 0.95,
+    names: Sequence[str] | None = None,
+    pos_label: Any = None,
+) -> Comparison:
+    """Test whether two models have equal AUCs up to a margin, on the same items.
+
+    Two one-sided tests (Schuirmann 1987, J. Pharmacokinet. Biopharm. 15) with DeLong's standard error. The p-value is
+    the larger of the two, and small when the AUCs *are* equivalent. A large p-value of `compare_auc` never shows that.
+
+    Parameters
+    ----------
+    scores_a, scores_b : array_like, shape (n,)
+        As for `compare_auc`.
+    labels : array_like, shape (n,)
+        As for `compare_auc`.
+    margin : float or (float, float)
+        The largest difference that would not matter, chosen before looking; a pair is (lowest, highest). With one side
+        infinite this is a test of non-inferiority: ``(-0.05, math.inf)`` asks whether the first is less than 0.05
+        worse.
+    clusters : array_like, shape (n,), or Bags, optional
+        As for `compare_auc`.
+    level : float
+        One minus the error rate of the test. The interval of the difference has the level 2 `level` - 1, 90 % for
+        0.95: it lies within the margins exactly when the p-value is below 1 - `level`.
+    names : sequence of str, optional
+        The models; A and B otherwise.
+    pos_label : scalar, optional
+        The label of the positive class.
+
+    Returns
+    -------
+    Comparison
+        Its statistic is the z (or t, with clusters) of the larger p-value. Models of which no item tells the AUCs apart
+        have no standard error: the test is undefined, although they rank alike.
+
+    Raises
+    ------
+    ValueError
+        When a margin does not lie on its side of 0 or is beyond 1, both are infinite, `level` is not between 0.5 and
+        1, or as `compare_auc`.
+    TypeError
+        When an argument cannot be read.
+
+    Warns
+    -----
+    RuntimeWarning
+        When the test is undefined, with the reason.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from milfast.uncertainty import equivalence_auc
+    >>> rng = np.random.default_rng(0)
+    >>> labels = np.arange(400) % 2
+    >>> signal = rng.normal(size=400) + 1.5 * labels
+    >>> equivalence_auc(signal, signal + 0.2 * rng.normal(size=400), labels, 0.03)
+    Comparison(A - B: 0.008 [0.001, 0.014], p = 9.1e-09, method='equivalence within -0.03 to 0.03', n=400)
+    """
+    require_tost_level(level)
+    low, high = read_margins(margin)
+    plain = compare_auc(
+        scores_a, scores_b, labels, clusters=clusters, level=2 * level - 1, names=names, pos_label=pos_label
+    )
+    gap, se = plain.estimates[0] - plain.estimates[1], plain.details.get("se")
+    notes = [TOST_NOTE, *plain.notes]
+    if se is None:
+        statistic = log_p = math.nan
+        if not math.isnan(plain.log_p):
+            warnings.warn(f"{plain.notes[0]}: the test of equivalence is undefined", RuntimeWarning, stacklevel=2)
+    else:
+        statistic = min(gap - low, high - gap) / se
+        log_p = log_upper_t(statistic, plain.df[0]) if plain.df else log_upper_normal(statistic)
+    return replace(
+        plain,
+        log_p=log_p,
+        statistic=statistic,
+        method=tost_title(low, high),
+        notes=tuple(notes),
+        details=plain.details | {"margin": [side if math.isfinite(side) else None for side in (low, high)]},
     )
 
 
@@ -315,8 +415,8 @@ class _Clusters:
         return covariance
 
 
-def _sizes(n_pos: int, n_neg: int, clusters: _Clusters | None) -> dict[str, int]:
-    found = {"n_pos": n_pos, "n_neg": n_neg}
+def _sizes(n_pos: int, n_neg: int, clusters: _Clusters | None) -> dict[str, Any]:
+    found: dict[str, Any] = {"n_pos": n_pos, "n_neg": n_neg}
     return found if clusters is None else found | {"n_clusters": clusters.n}
 
 
@@ -427,7 +527,7 @@ def _tested(
         measure="AUC",
         paired=paired,
         notes=tuple(notes),
-        details=_sizes(n_pos, n_neg, clusters),
+        details=_sizes(n_pos, n_neg, clusters) | ({"se": math.sqrt(variance)} if variance > 0 else {}),
     )
 
 

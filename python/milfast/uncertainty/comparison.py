@@ -195,6 +195,8 @@ class Comparison:
             )
         unit = self.unit.removesuffix("s") if self.n == 1 else self.unit
         size = f"{self.n} {'paired' if self.paired else 'unpaired'} {unit}"
+        if "n_clusters" in self.details:
+            size += f" in {self.details['n_clusters']} clusters"
         adjusted = "" if self.log_p_adjusted is None else f", adjusted {show_p(self.log_p_adjusted)}"
         return f"{shown}{show_p(self.log_p)}{adjusted} ({self.method}, {size})"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from itertools import combinations
@@ -17,7 +16,7 @@ from milfast.uncertainty.search import crossing
 from milfast.uncertainty.tails import log_two_sided_normal, log_upper_chi2, log_upper_f
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -39,9 +38,9 @@ def friedman(
 
     Parameters
     ----------
-    values : mapping of str to array_like, or array_like, shape (k, N)
-        A figure of each model, a row, on each data set. The keys of a mapping are the names. Data sets, not folds of
-        one: they have to be independent.
+    values : mapping of str to array_like, data frame, or array_like, shape (k, N)
+        A figure of each model, a row, on each data set. The keys of a mapping, or columns of a data frame, are the
+        names. Data sets, not folds of one: they have to be independent.
     higher_is_better : bool
         False for errors and losses.
     method : {"chi2", "f"}
@@ -323,10 +322,11 @@ def _groups(
 
 
 def _table(values: Any, names: Any) -> tuple[NDArray[np.float64], tuple[str, ...]]:
-    if isinstance(values, Mapping):
+    if hasattr(values, "keys"):  # a dict, or a data frame with a column a model
         if names is not None:
             raise TypeError("names must not be given when values is a mapping: its keys are the names")
-        names, values = list(values), list(values.values())
+        names = list(values.keys())
+        values = [values[name] for name in names]
         for name, row in zip(names, values, strict=True):
             if len(row) != len(values[0]):
                 raise ValueError(

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from milfast.uncertainty.comparison import Comparison, adjust, read_names
-from milfast.uncertainty.intervals import Interval, _choose, _number, _require_level, _wilson, _z
+from milfast.uncertainty.intervals import Interval, _choose, _require_level, _wilson, _z
+from milfast.uncertainty.margins import TOST_NOTE, read_margins, require_tost_level, tost_title
 from milfast.uncertainty.resampling import cluster_codes
 from milfast.uncertainty.search import crossing
 from milfast.uncertainty.tails import (
@@ -336,10 +337,8 @@ def equivalence(
     >>> equivalence(ours, theirs, 0.02)
     Comparison(A - B: -0.004 [-0.015, 0.006], p = 0.015, method='equivalence within -0.02 to 0.02', n=500)
     """
-    _require_level(level)
-    if level <= 0.5:
-        raise ValueError(f"level must be above 0.5 (the interval has level 2 level - 1); got {level}")
-    low, high = _margins(margin)
+    require_tost_level(level)
+    low, high = read_margins(margin)
     plain = mcnemar(correct_a, correct_b, clusters=clusters, level=2 * level - 1, names=names)
     n, b, c = plain.n, plain.details["first_only"], plain.details["second_only"]
     if clusters is None:
@@ -358,12 +357,6 @@ def equivalence(
             warnings.warn(
                 "the difference shows no spread between clusters: the test is undefined", RuntimeWarning, stacklevel=2
             )
-    if math.isinf(high):
-        title = f"non-inferiority, margin {low:g}"
-    elif math.isinf(low):
-        title = f"non-superiority, margin {high:g}"
-    else:
-        title = f"equivalence within {low:g} to {high:g}"
     return Comparison(
         names=plain.names,
         estimates=plain.estimates,
@@ -371,9 +364,9 @@ def equivalence(
         log_p=log_p,
         statistic=statistic,
         df=df,
-        method=title,
+        method=tost_title(low, high),
         n=n,
-        notes=("a small p-value shows equivalence, a large one shows nothing", *plain.notes),
+        notes=(TOST_NOTE, *plain.notes),
         details=plain.details | {"margin": [side if math.isfinite(side) else None for side in (low, high)]},
     )
 
@@ -601,21 +594,3 @@ def _whole(value: Any, name: str) -> int:
     if count < 0:
         raise ValueError(f"{name} must not be negative; got {count}")
     return count
-
-
-def _margins(margin: Any) -> tuple[float, float]:
-    if isinstance(margin, (tuple, list, np.ndarray)):
-        if len(margin) != 2:
-            raise ValueError(f"margin must be one number or a pair (lowest, highest); got {margin!r}")
-        low, high = _number(margin[0], "margin[0]"), _number(margin[1], "margin[1]")
-    else:
-        high = _number(margin, "margin")
-        low = -high
-    if not low < 0 < high:
-        raise ValueError(f"margin must reach below and above 0; got {low:g} to {high:g}")
-    if math.isinf(low) and math.isinf(high):
-        raise ValueError("margin must be finite on one side at least")
-    for side in (low, high):
-        if math.isfinite(side) and abs(side) >= 1:
-            raise ValueError(f"margin is a difference of accuracies, below 1 (0.02 for 2 %); got {abs(side):g}")
-    return low, high
