@@ -106,6 +106,8 @@ def test_figure_2_has_the_known_numbers(found: dict[str, Any]) -> None:
         0.069, 0.027, 0.015, 0.051, 0.0037, 0.187, 0.089, 0.013,
     ]  # fmt: skip
     assert points[0]["high_2"] < points[5]["low_2"]
+    a, b = points[0]["accuracy"], points[5]["accuracy"]
+    assert a + sota.equation_1(a, sota.CIFAR_100, 1.96) < b - sota.equation_1(b, sota.CIFAR_100, 1.96)
 
 
 def test_figure_4_has_the_known_numbers(found: dict[str, Any]) -> None:
