@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from milfast.checks import check_model, sample_bags
     from milfast.evaluation import evaluate
     from milfast.gram import bag_gram
+    from milfast.uncertainty import compare
 
 __version__ = "0.1.0"
 
@@ -38,6 +39,7 @@ __all__ = [
     "bag_gram",
     "check_model",
     "checks",
+    "compare",
     "consistency",
     "datasets",
     "evaluate",
@@ -57,6 +59,7 @@ _LAZY = {
     "bag_gram": "gram",
     "check_model": "checks",
     "checks": None,
+    "compare": "uncertainty",
     "consistency": None,
     "datasets": None,
     "evaluate": "evaluation",

@@ -42,6 +42,8 @@ LATEX = {
     **{character: f"\\{character}" for character in "&%$#_{}"},
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
+    "<": "$<$",
+    ">": "$>$",
     "\\": r"\textbackslash{}",
 }
 

@@ -22,14 +22,10 @@ from milfast.uncertainty.cross_validation import (
     five_by_two,
     probability_of_improvement,
 )
-from milfast.uncertainty.intervals import (
-    Interval,
-    auc_interval,
-    interval_of_auc,
-    mean_interval,
-    proportion_interval,
-)
+from milfast.uncertainty.doubts import Doubt
+from milfast.uncertainty.intervals import Interval, auc_interval, interval_of_auc, mean_interval, proportion_interval
 from milfast.uncertainty.many import friedman
+from milfast.uncertainty.models import ComparedModels, compare
 from milfast.uncertainty.paired import cochran_q, equivalence, mcnemar, mcnemar_from_counts
 from milfast.uncertainty.power import (
     SampleSize,
@@ -42,17 +38,13 @@ from milfast.uncertainty.power import (
 from milfast.uncertainty.proportions import compare_proportions
 from milfast.uncertainty.published import Audit, auc_limits, audit
 from milfast.uncertainty.resampling import bootstrap_interval
-from milfast.uncertainty.variance import (
-    Normality,
-    VarianceComponents,
-    normal_quantiles,
-    normality,
-    variance_components,
-)
+from milfast.uncertainty.variance import Normality, VarianceComponents, normal_quantiles, normality, variance_components
 
 __all__ = [
     "Audit",
+    "ComparedModels",
     "Comparison",
+    "Doubt",
     "Improvement",
     "Interval",
     "Normality",
@@ -67,6 +59,7 @@ __all__ = [
     "bayesian_ttest",
     "bootstrap_interval",
     "cochran_q",
+    "compare",
     "compare_auc",
     "compare_aucs",
     "compare_metric",
