@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 X, Y = make_classification(120, 4, n_informative=3, n_redundant=1, flip_y=0.2, random_state=0)
 GROUPS = np.array([f"p{k // 4}" for k in range(len(Y))])
-OWN = '''
+OWN = """
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
@@ -48,7 +48,7 @@ class Hasty(LogisticRegression):
 
 def constant():
     return DummyClassifier()
-'''
+"""
 ONE = ["--jobs", "1"]
 FEW = ["--repeats", "4", *ONE]
 
@@ -85,9 +85,7 @@ def test_it_is_what_the_library_gives(capsys: pytest.CaptureFixture[str]) -> Non
     assert table("lr", *FEW, "--seed", "3", "--folds", "4", "--no-stratify", "--format", "json") == 0
     [row] = rows_of(capsys)
     model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
-    expected = cross_validate_consistency(
-        model, X, Y, cv=4, repeats=4, groups=GROUPS, stratify=False, random_state=3
-    )
+    expected = cross_validate_consistency(model, X, Y, cv=4, repeats=4, groups=GROUPS, stratify=False, random_state=3)
     for name, value in expected.to_dict().items():
         if name not in ("model", "seconds"):
             assert row[name] == value, name
@@ -247,7 +245,9 @@ def test_data_that_have_changed_are_noticed(capsys: pytest.CaptureFixture[str], 
 
 @pytest.mark.usefixtures("mil_data")
 def test_as_published(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("parkinsons", "spect", "--model", "lr", *ONE, "--repeats", "50", "--as-published", "--format", "json") == 0
+    assert (
+        run("parkinsons", "spect", "--model", "lr", *ONE, "--repeats", "50", "--as-published", "--format", "json") == 0
+    )
     parkinsons, spect = rows_of(capsys)
     assert (parkinsons["standardize"], spect["standardize"]) == ("all", "none")
     for row, accuracy, consistency in ((parkinsons, 0.85, 0.90), (spect, 0.84, 0.82)):

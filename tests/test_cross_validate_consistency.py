@@ -326,7 +326,12 @@ def test_a_study_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
 
 def test_a_study_knows_other_data_and_other_parameters(tmp_path: Path) -> None:
     file = tmp_path / "s.db"
-    for model, labels, seed in ((TREE, Y, 0), (TREE, 1 - Y, 0), (clone(TREE).set_params(max_depth=2), Y, 0), (TREE, Y, 1)):
+    for model, labels, seed in (
+        (TREE, Y, 0),
+        (TREE, 1 - Y, 0),
+        (clone(TREE).set_params(max_depth=2), Y, 0),
+        (TREE, Y, 1),
+    ):
         alone = cross_validate_consistency(model, X, labels, repeats=5, random_state=seed)
         kept = cross_validate_consistency(model, X, labels, repeats=5, random_state=seed, study=file)
         assert np.array_equal(alone.errors, kept.errors)
@@ -347,9 +352,7 @@ def test_a_study_with_test_samples_and_processes(tmp_path: Path, eager: None) ->
     assert np.array_equal(alone.errors, kept.errors)
     assert np.array_equal(alone.errors, again.errors)
     with pytest.raises(ValueError, match="keep_predictions"):
-        cross_validate_consistency(
-            TREE, X[:100], Y[:100], study=tmp_path / "s.db", keep_predictions=True, **arguments
-        )
+        cross_validate_consistency(TREE, X[:100], Y[:100], study=tmp_path / "s.db", keep_predictions=True, **arguments)
 
 
 def test_processes_are_not_started_where_they_save_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -489,7 +492,9 @@ def test_features_in_any_form() -> None:
         (np.asfortranarray(X), Y),
         (X[:, ::-1][:, ::-1], tuple(Y)),
     ):
-        assert np.array_equal(cross_validate_consistency(TREE, other, labels, repeats=2, random_state=0).errors, expected)
+        assert np.array_equal(
+            cross_validate_consistency(TREE, other, labels, repeats=2, random_state=0).errors, expected
+        )
 
 
 def test_a_frame_of_words_reaches_the_pipeline_as_a_frame() -> None:

@@ -90,7 +90,7 @@ class Folds:
             for k, (_, test) in enumerate(splitter.split(fold, self._codes, self.groups)):
                 fold[test] = k
             return fold
-        rng = np.random.RandomState(seed)  # noqa: NPY002  # the generator of scikit-learn's splitters
+        rng = np.random.RandomState(seed)  # the generator of scikit-learn's splitters
         if self.groups is not None:
             for k, part in enumerate(np.array_split(rng.permutation(self._groups), self.n_folds)):
                 fold[np.isin(self.groups, part)] = k

@@ -76,7 +76,9 @@ class Labels:
             samples = "X_test" if name == "y_test" else "X"
             raise ValueError(f"{name} has {len(values)} labels, {samples} has {n_samples} samples")
         for place in np.flatnonzero(_missing(values)):
-            raise ValueError(f"{name}[{place}] is {values[place]}: a sample without a label cannot be used, leave it out")
+            raise ValueError(
+                f"{name}[{place}] is {values[place]}: a sample without a label cannot be used, leave it out"
+            )
         if classes is None:
             try:
                 classes, codes = np.unique(values, return_inverse=True)
@@ -94,9 +96,9 @@ class Labels:
 
 def _missing(values: NDArray[Any]) -> NDArray[np.bool_]:
     if values.dtype.kind in "fc":
-        return np.isnan(values)
+        return np.asarray(np.isnan(values))
     if values.dtype.kind == "M":
-        return np.isnat(values)
+        return np.asarray(np.isnat(values))
     if values.dtype.kind != "O":
         return np.zeros(len(values), dtype=bool)
     return np.array(
