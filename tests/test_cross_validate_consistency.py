@@ -611,7 +611,7 @@ def test_missing_labels(value: Any, seen: list[Any]) -> None:
 
 def test_arguments_that_do_not_fit(seen: list[Any]) -> None:
     few = np.array([0] * 147 + [1] * 3)
-    refuse("y has 149 labels, X has 150 samples", Told(), X, Y[:-1])
+    refuse("y has 149 entries, X has 150 samples", Told(), X, Y[:-1])
     refuse(r"y must have one label a sample.*\(150, 1\)", Told(), X, Y[:, None])
     refuse("labels of one type; it has int and str", Told(), X, replaced(Y.tolist(), 3, "a"), error=TypeError)
     refuse("y has one class only", Told(), X, np.zeros(150))
@@ -619,10 +619,10 @@ def test_arguments_that_do_not_fit(seen: list[Any]) -> None:
     refuse("class 'b' has 3 samples", Told(), X, np.array(["a", "b"])[few])
     refuse("151 folds", Told(), X, Y, cv=151, stratify=False)
     refuse("groups has 3 different groups, too few for cv=5", Told(), X, Y, groups=np.arange(150) // 50)
-    refuse("groups has 10 labels", Told(), X, Y, groups=np.arange(10))
+    refuse("groups has 10 entries", Told(), X, Y, groups=np.arange(10))
     refuse("X_test needs y_test", Told(), X, Y, X_test=X)
     refuse("y_test needs X_test", Told(), X, Y, y_test=Y)
-    refuse("y_test has 10 labels, X_test has 150 samples", Told(), X, Y, X_test=X, y_test=Y[:10])
+    refuse("y_test has 10 entries, X_test has 150 samples", Told(), X, Y, X_test=X, y_test=Y[:10])
     refuse("X_test has shape", Told(), X, Y, X_test=X[:, :2], y_test=Y)
     refuse(r"y_test\[1\] is .*none of the labels in y", Told(), X, Y, X_test=X[:2], y_test=[0, 2])
     refuse(r"y_test\[0\] is .*none of the labels in y", Told(), X, Y, X_test=X[:2], y_test=["0", "1"])
@@ -723,7 +723,7 @@ def test_fitted_models_that_are_refused() -> None:
         consistency_of([model], X)
     with pytest.raises(ValueError, match="X carries no labels"):
         consistency_of([model], mf.Bags(np.ones((3, 2)), [0, 1, 3]))
-    with pytest.raises(ValueError, match="y has 3 labels"):
+    with pytest.raises(ValueError, match="y has 3 entries"):
         consistency_of([model], X, Y[:3])
     with pytest.raises(ValueError, match="none of the labels") as caught:
         consistency_of([model], X, np.where(Y == 1, "a", "b"))

@@ -150,6 +150,8 @@ def _cells(options: argparse.Namespace) -> list[Cell]:
         for name in ("parameters", "standardize"):
             if getattr(options, name) is not None:
                 raise ValueError(f"--as-published says what --{name} is: leave one of them out")
+    if "random_state" in dict(options.set):
+        raise ValueError("--set random_state: every fit has a seed of its own, from --seed")
     tables = [data for data in options.data if data.endswith((".csv", ".csv.gz"))]
     for name in ("target", "groups"):
         if getattr(options, name) is not None and not tables:

@@ -74,11 +74,9 @@ class Labels:
             raise ValueError(f"{name} must have one label a sample, shape (n_samples,); its shape is {values.shape}")
         if len(values) != n_samples:
             samples = "X_test" if name == "y_test" else "X"
-            raise ValueError(f"{name} has {len(values)} labels, {samples} has {n_samples} samples")
+            raise ValueError(f"{name} has {len(values)} entries, {samples} has {n_samples} samples")
         for place in np.flatnonzero(_missing(values)):
-            raise ValueError(
-                f"{name}[{place}] is {values[place]}: a sample without a label cannot be used, leave it out"
-            )
+            raise ValueError(f"{name}[{place}] is {values[place]}: a sample without one cannot be used, leave it out")
         if classes is None:
             try:
                 classes, codes = np.unique(values, return_inverse=True)
