@@ -8,7 +8,6 @@ from __future__ import annotations
 import copy
 import warnings
 from dataclasses import dataclass, field
-from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,9 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
-
-#: Parameters of these types can be shared by an estimator and its copies.
-_PLAIN = (NoneType, bool, int, float, str)
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,7 +259,6 @@ class _Fits:
 
         self.plan = plan
         self.fresh = clone(plan.estimator)
-        self.plain = all(isinstance(value, _PLAIN) for value in vars(self.fresh).values())
         self.random = random_states(self.fresh)
         self.frame = not isinstance(plan.X, np.ndarray)
 
@@ -291,18 +286,10 @@ class _Fits:
 
     def copy(self, repeat: int, fold: int) -> Any:
         """An unfitted copy with seeds of its own."""
-        from sklearn.base import clone
-
-        model = copy.copy(self.fresh) if self.plain else clone(self.fresh)
+        model = copy.deepcopy(self.fresh)  # as good as a clone, since nobody fits it, and a quarter of its time
         if self.random:
-            seeds = {
-                name: seed_value(self.plan.seed, repeat, fold, place) % 2**31 for place, name in enumerate(self.random)
-            }
-            if self.plain:
-                for name, seed in seeds.items():
-                    setattr(model, name, seed)
-            else:
-                model.set_params(**seeds)
+            seed, path = self.plan.seed, (repeat, fold)
+            model.set_params(**{name: seed_value(seed, *path, k) % 2**31 for k, name in enumerate(self.random)})
         return model
 
     def rows(self, index: NDArray[np.intp]) -> Any:
