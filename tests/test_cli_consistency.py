@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from conftest import ROOT
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -16,7 +17,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from milfast import cli
-from milfast.consistency import cross_validate_consistency, cross_validation, jobs
+from milfast.consistency import cross_validate_consistency, cross_validation, jobs, learners
+from milfast.report.table import PRINTED_CONSISTENCY_COLUMNS, markdown, telling
 from milfast.study import Store
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
 X, Y = make_classification(120, 4, n_informative=3, n_redundant=1, flip_y=0.2, random_state=0)
 GROUPS = np.array([f"p{k // 4}" for k in range(len(Y))])
-OWN = '''
+OWN = """
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
@@ -48,7 +50,7 @@ class Hasty(LogisticRegression):
 
 def constant():
     return DummyClassifier()
-'''
+"""
 ONE = ["--jobs", "1"]
 FEW = ["--repeats", "4", *ONE]
 
@@ -85,9 +87,7 @@ def test_it_is_what_the_library_gives(capsys: pytest.CaptureFixture[str]) -> Non
     assert table("lr", *FEW, "--seed", "3", "--folds", "4", "--no-stratify", "--format", "json") == 0
     [row] = rows_of(capsys)
     model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
-    expected = cross_validate_consistency(
-        model, X, Y, cv=4, repeats=4, groups=GROUPS, stratify=False, random_state=3
-    )
+    expected = cross_validate_consistency(model, X, Y, cv=4, repeats=4, groups=GROUPS, stratify=False, random_state=3)
     for name, value in expected.to_dict().items():
         if name not in ("model", "seconds"):
             assert row[name] == value, name
@@ -247,7 +247,9 @@ def test_data_that_have_changed_are_noticed(capsys: pytest.CaptureFixture[str], 
 
 @pytest.mark.usefixtures("mil_data")
 def test_as_published(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("parkinsons", "spect", "--model", "lr", *ONE, "--repeats", "50", "--as-published", "--format", "json") == 0
+    assert (
+        run("parkinsons", "spect", "--model", "lr", *ONE, "--repeats", "50", "--as-published", "--format", "json") == 0
+    )
     parkinsons, spect = rows_of(capsys)
     assert (parkinsons["standardize"], spect["standardize"]) == ("all", "none")
     for row, accuracy, consistency in ((parkinsons, 0.85, 0.90), (spect, 0.84, 0.82)):
@@ -271,6 +273,7 @@ def test_as_published(capsys: pytest.CaptureFixture[str]) -> None:
         (["pima", "--target", "y", "--model", "lr"], "--target is a column of a CSV file"),
         (["table.csv", "--target", "ill", "--model", "tree"], "there is no classifier 'tree'"),
         (["table.csv", "--target", "ill", "--model", "lr", "--set", "c=3"], "has no parameter 'c'"),
+        (["table.csv", "--target", "ill", "--model", "rf", "--set", "random_state=3"], "from --seed"),
         (["table.csv", "--target", "ill", "--model", "lr", "--as-published"], "no parameters of lr for table.csv"),
         (["table.csv", "--target", "ill", "--model", "lr", "--repeats", "0"], "--repeats must be at least 1; got 0"),
         (["table.csv", "--target", "ill", "--model", "lr", "--folds", "1"], "cv must be at least 2"),
@@ -312,3 +315,45 @@ def test_help_is_there(capsys: pytest.CaptureFixture[str]) -> None:
         run("--help")
     assert stop.value.code == 0
     assert "--as-published" in capsys.readouterr().out
+
+
+# -------------------------------------------------------------------- the reproduction of table 1
+
+RECORD: dict[str, list[dict[str, Any]]] = json.loads(
+    (ROOT / "docs" / "results" / "error-consistency.json").read_text(encoding="utf-8")
+)
+
+
+@pytest.mark.parametrize("name", ["as_published", "other"])
+def test_the_tables_of_the_reproduction_are_the_recorded_results(name: str) -> None:
+    page = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
+    tag = f"ec-{name.replace('_', '-')}"
+    found = page.partition(f"<!-- table {tag} -->\n")[2].partition(f"\n<!-- end {tag} -->")[0]
+    rows = RECORD[name]
+    assert found == markdown(rows, telling(rows, PRINTED_CONSISTENCY_COLUMNS))
+
+
+def test_the_record_has_the_figures_of_the_paper_and_logistic_regression_meets_them() -> None:
+    rows = {(row["data"], row["model"]): row for row in RECORD["as_published"]}
+    names = ("printed_accuracy", "printed_accuracy_sd", "printed_consistency", "printed_consistency_sd")
+    for (data, model), row in rows.items():
+        assert tuple(round(100 * row[name], 6) for name in names) == learners.printed(model, data)
+        assert (row["folds"], row["standardize"]) == (5, "none" if data == "spect" else "all")
+        assert row["estimator"] == learners.make(model, data=data, parameters="published").described()
+    assert len(rows) == 25
+    for data in ("parkinsons", "spect", "transfusion", "pima"):
+        row = rows[data, "lr"]
+        assert row["repeats"] == 500
+        assert abs(row["accuracy_difference"]) < 0.015
+        assert abs(row["consistency_difference"]) < 0.015
+
+
+@pytest.mark.usefixtures("mil_data")
+def test_a_row_of_the_record_comes_out_again(capsys: pytest.CaptureFixture[str]) -> None:
+    """A tenth of the repeats: within some errors over runs."""
+    assert run("pima", "--model", "lr", *ONE, "--repeats", "50", "--as-published", "--format", "json") == 0
+    [found] = rows_of(capsys)
+    [row] = [r for r in RECORD["as_published"] if (r["data"], r["model"]) == ("pima", "lr")]
+    assert found["estimator"] == row["estimator"]
+    assert found["accuracy"] == pytest.approx(row["accuracy"], abs=0.002)
+    assert found["consistency"] == pytest.approx(row["consistency"], abs=0.012)

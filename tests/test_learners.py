@@ -110,11 +110,11 @@ def test_what_is_refused() -> None:
         learners.make("svm", settings={"c": 3})
     with pytest.raises(ValueError, match="no parameters of gbt for pima were stored in 2021"):
         learners.make("gbt", data="pima", parameters="2021")
-    with pytest.raises(ValueError, match="no parameters of lr for x.csv were stored in 2023"):
+    with pytest.raises(ValueError, match=r"no parameters of lr for x\.csv were stored in 2023"):
         learners.make("lr", data="x.csv", parameters="published")
     with pytest.raises(ValueError, match="no parameters of lr for a table of your own"):
         learners.make("lr", parameters="published")
-    with pytest.raises(ValueError, match="no stored parameters for sklearn.svm:SVC"):
+    with pytest.raises(ValueError, match=r"no stored parameters for sklearn\.svm:SVC"):
         learners.make("sklearn.svm:SVC", parameters="2021")
     with pytest.raises(ValueError, match="parameters must be one of"):
         learners.make("svm", parameters="2022")  # type: ignore[arg-type]

@@ -71,7 +71,9 @@ def add(verbs: Any) -> None:
     )
     parser.add_argument("--no-stratify", action="store_true", help="deal the samples without regard to their classes")
     parser.add_argument(
-        "--stop", choices=("auto",), help="auto: stop when the error of the runs is below a tenth of that of the samples"
+        "--stop",
+        choices=("auto",),
+        help="auto: stop when the error of the runs is below a tenth of that of the samples",
     )
     parser.add_argument(
         "--parameters",
@@ -148,6 +150,8 @@ def _cells(options: argparse.Namespace) -> list[Cell]:
         for name in ("parameters", "standardize"):
             if getattr(options, name) is not None:
                 raise ValueError(f"--as-published says what --{name} is: leave one of them out")
+    if "random_state" in dict(options.set):
+        raise ValueError("--set random_state: every fit has a seed of its own, from --seed")
     tables = [data for data in options.data if data.endswith((".csv", ".csv.gz"))]
     for name in ("target", "groups"):
         if getattr(options, name) is not None and not tables:
@@ -155,7 +159,7 @@ def _cells(options: argparse.Namespace) -> list[Cell]:
     models = [name for given in options.model for name in (learners.names() if given == "all" else [given])]
     cells = []
     for data in dict.fromkeys(options.data):
-        standardize = options.standardize or "folds"
+        standardize: learners.Standardize = options.standardize or "folds"
         if options.as_published:
             standardize = "none" if data in learners.NOT_STANDARDIZED else "all"
         own = data in tables
@@ -196,29 +200,27 @@ def _repeats(cells: Sequence[Cell], options: argparse.Namespace) -> list[int]:
 def _results(cells: Sequence[Cell], repeats: Sequence[int], stop: str | None, perform: Perform) -> list[CellResult]:
     """All repeats at once; with --stop as many as it takes, 25 of each cell that has not got enough at a time."""
     from milfast.consistency import jobs
+    from milfast.consistency.cross_validation import LOOK
 
-    done: list[list[Pair]] = [[] for _ in cells]
+    done: list[list[tuple[Specification, dict[str, Any]]]] = [[] for _ in cells]
+    settled: set[int] = set()
     going = list(range(len(cells)))
     reached = 0
     while going:
-        reached = min(reached + jobs.LOOK, max(repeats)) if stop else max(repeats)
+        reached = min(reached + LOOK, max(repeats)) if stop else max(repeats)
         specs = {number: jobs.specifications(cells[number], min(reached, repeats[number])) for number in going}
         new = {number: specs[number][len(done[number]) :] for number in going}
         gave = iter(perform([spec for number in going for spec in new[number]]))
         for number in list(going):
-            pairs = list(itertools.islice(gave, len(new[number])))
-            done[number] += [pair for pair in pairs if pair[1] is not None]
-            if (
-                reached >= repeats[number]
-                or len(done[number]) < len(specs[number])  # one failed, and so would the next
-                or jobs.enough(jobs.combine(done[number])[0].result)
-            ):
+            pairs = itertools.islice(gave, len(new[number]))
+            done[number] += [(given, result) for given, result in pairs if result is not None]
+            complete = len(done[number]) == len(specs[number])
+            if complete and reached < repeats[number] and jobs.enough(jobs.combine(done[number])[0].result):
+                settled.add(number)
+            # where a job failed, so would the next
+            if not complete or reached >= repeats[number] or number in settled:
                 going.remove(number)
-    return [
-        result
-        for pairs, most in zip(done, repeats, strict=True)
-        for result in jobs.combine([(given, gave) for given, gave in pairs if gave is not None], asked=most)
-    ]
+    return [result for number, pairs in enumerate(done) for result in jobs.combine(pairs, auto=number in settled)]
 
 
 def show_consistency(results: Sequence[CellResult], level: float, form: table.Format, *, printed: bool) -> None:
@@ -226,7 +228,9 @@ def show_consistency(results: Sequence[CellResult], level: float, form: table.Fo
     found = [result.beside(level=level) if printed else result.to_dict(level=level) for result in results]
     rows = [row for row in found if row is not None]
     if printed and len(rows) < len(results):
-        print(f"milfast: left out, as the paper printed no figures: {len(results) - len(rows)} results", file=sys.stderr)
+        print(
+            f"milfast: left out, as the paper printed no figures: {len(results) - len(rows)} results", file=sys.stderr
+        )
     show(rows, table.PRINTED_CONSISTENCY_COLUMNS if printed else table.CONSISTENCY_COLUMNS, form)
     for text in dict.fromkeys(f"{r.model} on {r.data}: {text}" for r in results for text in r.warnings):
         print(f"milfast: warning: {text}", file=sys.stderr)

@@ -6,7 +6,7 @@ import html
 import math
 import time
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from milfast.bags import Bags
     from milfast.seeding import RandomState
 
 __all__ = ["CrossValidated", "consistency_of", "cross_validate_consistency"]
@@ -95,7 +94,7 @@ class CrossValidated:
     @cached_property
     def accuracies(self) -> NDArray[np.float64]:
         """Accuracy of each error set, shape (n_sets,)."""
-        return 1 - _ONES[self.errors].sum(axis=1, dtype=np.int64) / self.n_samples
+        return np.asarray(1 - _ONES[self.errors].sum(axis=1, dtype=np.int64) / self.n_samples)
 
     @property
     def accuracy(self) -> float:
@@ -188,10 +187,10 @@ class CrossValidated:
             "external": f"{self.repeats} repeats of {self.folds} folds, the test samples predicted by every model",
             "fitted": f"{self.n_sets} fitted models",
         }[self.approach]
+        spread = f"SD over runs {self.accuracy_sd_runs:.4f}, over pairs of runs {self.accuracy_sd_pairs:.4f}"
         lines = [
             f"{self.model}: {how}, {self.n_samples} samples",
-            f"accuracy           {self.accuracy:.4f}, SD over runs {self.accuracy_sd_runs:.4f}, over pairs of runs "
-            f"{self.accuracy_sd_pairs:.4f}; the most frequent class has {self.majority:.4f}",
+            f"accuracy           {self.accuracy:.4f}, {spread}; the most frequent class has {self.majority:.4f}",
             f"error consistency  {pairs.mean:.4f}, SD over pairs {pairs.sd:.4f}"
             + (f"; {pairs.n_undefined} pairs without any error left out" if pairs.n_undefined else ""),
         ]

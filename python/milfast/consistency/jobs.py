@@ -342,9 +342,7 @@ def in_study(
         ids = study.add(FUNCTION, [given | {"first": first, "last": last} for first, last in bounds])
         records = {record.id: record for record in study.records(ids)}
         id_of = dict(zip([first for first, _ in bounds], ids, strict=True))
-        done = [
-            parsed(first, records[i].result or {}) for first, i in id_of.items() if records[i].state == "done"
-        ]
+        done = [parsed(first, records[i].result or {}) for first, i in id_of.items() if records[i].state == "done"]
         began = time.perf_counter()
 
         def keep(part: Part) -> None:
@@ -359,9 +357,7 @@ def in_study(
             )
             began = now
 
-        return in_processes(
-            plan, repeats, stop=stop, n_jobs=n_jobs, callback=callback, done=done, keep=keep, size=size
-        )
+        return in_processes(plan, repeats, stop=stop, n_jobs=n_jobs, callback=callback, done=done, keep=keep, size=size)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -441,14 +437,14 @@ class CellResult:
         }
 
 
-def combine(pairs: Iterable[tuple[dict[str, Any], dict[str, Any]]], *, asked: int | None = None) -> list[CellResult]:
+def combine(pairs: Iterable[tuple[dict[str, Any], dict[str, Any]]], *, auto: bool = False) -> list[CellResult]:
     """Results from specifications and what they gave.
 
     Parameters
     ----------
     pairs : iterable of (dict, dict)
-    asked : int, optional
-        Repeats that were asked for, where fewer were enough.
+    auto : bool
+        Whether there are as many repeats as ``stop="auto"`` found enough.
 
     Returns
     -------
@@ -459,20 +455,20 @@ def combine(pairs: Iterable[tuple[dict[str, Any], dict[str, Any]]], *, asked: in
     for given, gave in pairs:
         key = json.dumps({name: value for name, value in given.items() if name not in _BOUNDS}, sort_keys=True)
         groups.setdefault(key, (given, []))[1].append((given["first"], gave))
-    return [_combined(given, gave, asked) for given, gave in groups.values()]
+    return [_combined(given, gave, auto) for given, gave in groups.values()]
 
 
-def _combined(
-    given: Mapping[str, Any], gave: Sequence[tuple[int, dict[str, Any]]], asked: int | None
-) -> CellResult:
+def _combined(given: Mapping[str, Any], gave: Sequence[tuple[int, dict[str, Any]]], auto: bool) -> CellResult:
     external = given.get("approach") == "external"
     sets = given["folds"] if external else 1
     rows: dict[int, tuple[Any, Any]] = {}
-    for first, result in gave:
-        part = parsed(first, result)
+    for first, kept in gave:
+        part = parsed(first, kept)
         for k in range(len(part.errors) // sets):
             # the same repeat may be in two jobs, when another number of repeats was asked for
-            rows.setdefault(first + k, (part.errors[k * sets : (k + 1) * sets], part.predicted[k * sets : (k + 1) * sets]))
+            rows.setdefault(
+                first + k, (part.errors[k * sets : (k + 1) * sets], part.predicted[k * sets : (k + 1) * sets])
+            )
     repeats = sorted(rows)
     facts = gave[0][1]
     result = CrossValidated(
@@ -485,9 +481,9 @@ def _combined(
         approach="external" if external else "internal",
         repeats=len(repeats),
         folds=given["folds"],
-        stopped="auto" if asked is not None and len(repeats) < asked else "repeats",
+        stopped="auto" if auto else "repeats",
         seed=given["seed"],
-        seconds=sum(result["seconds"] for _, result in gave),
+        seconds=sum(kept["seconds"] for _, kept in gave),
     )
     return CellResult(
         model=given["model"],
@@ -496,7 +492,7 @@ def _combined(
         estimator=given["estimator"],
         standardize=given.get("standardize", "as handed over"),
         result=result,
-        warnings=tuple(dict.fromkeys(text for _, result in gave for text in result["warnings"])),
+        warnings=tuple(dict.fromkeys(text for _, kept in gave for text in kept["warnings"])),
     )
 
 

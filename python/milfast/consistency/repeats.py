@@ -8,7 +8,6 @@ from __future__ import annotations
 import copy
 import warnings
 from dataclasses import dataclass, field
-from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,9 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
-
-#: Parameters of these types can be shared by an estimator and its copies.
-_PLAIN = (NoneType, bool, int, float, str)
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,9 +70,9 @@ class Labels:
             raise ValueError(f"{name} must have one label a sample, shape (n_samples,); its shape is {values.shape}")
         if len(values) != n_samples:
             samples = "X_test" if name == "y_test" else "X"
-            raise ValueError(f"{name} has {len(values)} labels, {samples} has {n_samples} samples")
+            raise ValueError(f"{name} has {len(values)} entries, {samples} has {n_samples} samples")
         for place in np.flatnonzero(_missing(values)):
-            raise ValueError(f"{name}[{place}] is {values[place]}: a sample without a label cannot be used, leave it out")
+            raise ValueError(f"{name}[{place}] is {values[place]}: a sample without one cannot be used, leave it out")
         if classes is None:
             try:
                 classes, codes = np.unique(values, return_inverse=True)
@@ -94,9 +90,9 @@ class Labels:
 
 def _missing(values: NDArray[Any]) -> NDArray[np.bool_]:
     if values.dtype.kind in "fc":
-        return np.isnan(values)
+        return np.asarray(np.isnan(values))
     if values.dtype.kind == "M":
-        return np.isnat(values)
+        return np.asarray(np.isnat(values))
     if values.dtype.kind != "O":
         return np.zeros(len(values), dtype=bool)
     return np.array(
@@ -263,7 +259,6 @@ class _Fits:
 
         self.plan = plan
         self.fresh = clone(plan.estimator)
-        self.plain = all(isinstance(value, _PLAIN) for value in vars(self.fresh).values())
         self.random = random_states(self.fresh)
         self.frame = not isinstance(plan.X, np.ndarray)
 
@@ -291,18 +286,10 @@ class _Fits:
 
     def copy(self, repeat: int, fold: int) -> Any:
         """An unfitted copy with seeds of its own."""
-        from sklearn.base import clone
-
-        model = copy.copy(self.fresh) if self.plain else clone(self.fresh)
+        model = copy.deepcopy(self.fresh)  # as good as a clone, since nobody fits it, and a quarter of its time
         if self.random:
-            seeds = {
-                name: seed_value(self.plan.seed, repeat, fold, place) % 2**31 for place, name in enumerate(self.random)
-            }
-            if self.plain:
-                for name, seed in seeds.items():
-                    setattr(model, name, seed)
-            else:
-                model.set_params(**seeds)
+            seed, path = self.plan.seed, (repeat, fold)
+            model.set_params(**{name: seed_value(seed, *path, k) % 2**31 for k, name in enumerate(self.random)})
         return model
 
     def rows(self, index: NDArray[np.intp]) -> Any:

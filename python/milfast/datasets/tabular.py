@@ -1,4 +1,4 @@
-"""Data sets of one row a sample, of the work on error consistency: what they are, and how to read them from a CSV file."""
+"""Data sets of one row a sample: what they are, and how to read them from a CSV file."""
 
 from __future__ import annotations
 
@@ -170,8 +170,8 @@ def _parse(content: bytes, path: Path, target: str, groups: str | None) -> Sampl
             names += [f"{name}={level}" for level in levels]
             features += [(codes == k).astype(np.float64) for k in range(len(levels))]
             continue
-        for row in np.flatnonzero(~np.isfinite(numbers)):
-            raise ValueError(f"{path}, line {lines[row]}, column {name!r} is {cells[row]}: features must be finite")
+        for odd in np.flatnonzero(~np.isfinite(numbers)):
+            raise ValueError(f"{path}, line {lines[odd]}, column {name!r} is {cells[odd]}: features must be finite")
         names.append(name)
         features.append(numbers)
     if not features:
@@ -228,8 +228,8 @@ def read(data: TableSet, path: Path) -> Samples:
 
 _UCI = "CC BY 4.0 by the terms of UCI for donated data; not seen stated for this set"
 _COPY = (
-    "a CSV file with the header of the features and then target, 0 or 1. The repository stfxecutables/error-consistency "
-    "holds a copy under tests/datasets"
+    "a CSV file with the header of the features and then target, 0 or 1. The repository "
+    "stfxecutables/error-consistency holds a copy under tests/datasets"
 )
 
 #: Data sets by name.
