@@ -871,6 +871,16 @@ def test_auc_of_named_columns_text_labels_gzip_and_standard_input(
     assert rows_of(capsys)[0]["n_neg"] == 2
 
 
+def test_auc_of_rows_that_belong_together_warns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "p.csv"
+    file.write_text("patient,label,score\na,1,0.9\na,1,0.4\nb,0,0.6\nc,0,0.1\n")
+    assert cli.main(["auc", str(file)]) == 0
+    assert (
+        "column 'patient': 4 rows belong to 3, and the interval takes each row as independent"
+        in capsys.readouterr().err
+    )
+
+
 def test_an_undefined_auc_is_no_success(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = write(tmp_path / "one.csv", "score,label\n0.5,1\n0.7,1\n")
     assert cli.main(["auc", file, "--max-fpr", "0.1", "--format", "json"]) == 1

@@ -211,6 +211,16 @@ def test_warnings_of_fits_are_told_at_the_end(capsys: pytest.CaptureFixture[str]
     assert "milfast: warning: own_for_consistency:Hasty on table.csv: ConvergenceWarning: " in capsys.readouterr().err
 
 
+def test_columns_that_hardly_are_features_are_warned_of(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("table.csv", "--target", "ill", "--model", "lr", *FEW, "--set", "C=2", "--format", "json") == 0
+    captured = capsys.readouterr()
+    assert "table.csv: the column 'person' is " in captured.err
+    assert "say with --groups" in captured.err
+    assert json.loads(captured.out)[0]["parameters"] == "scikit-learn's defaults, C=2"
+    assert table("lr", *FEW) == 0
+    assert "warning" not in capsys.readouterr().err
+
+
 def test_settings_reach_the_models(capsys: pytest.CaptureFixture[str]) -> None:
     assert table("svm", *FEW, "--set", "C=0.01", "--standardize", "none", "--format", "json") == 0
     [row] = rows_of(capsys)

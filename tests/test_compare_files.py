@@ -182,6 +182,11 @@ def test_different_items_are_refused_by_name(capsys: pytest.CaptureFixture[str])
     assert "label '1' where ours.csv, line 6 has '0' for item 'x4'" in refused(capsys, "ours.csv", "theirs.csv")
     write("theirs.csv", rows_of("theirs") + rows_of("theirs")[:1])
     assert "line 122: item 'x0' comes twice; a column seed" in refused(capsys, "ours.csv", "theirs.csv")
+    assert "where 'id' is what several items belong to" in refused(capsys, "ours.csv", "theirs.csv")
+    write("both.csv", [row | {"model": name} for name in ("a", "b") for row in rows_of("ours")])
+    assert "not below each other" in refused(capsys, "both.csv")
+    (Path("both.csv")).write_text(Path("both.csv").read_text().replace(",", ";"))
+    assert "separated by commas" in refused(capsys, "ours.csv", "both.csv")
 
 
 def test_what_cannot_be_compared_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,11 +5,16 @@ from __future__ import annotations
 import csv
 import gzip
 import sys
+import warnings
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+
+#: Names of columns that say what rows belong to.
+CLUSTERS = ("cluster", "patient", "group")
 
 
 def read_scores(
@@ -34,11 +39,19 @@ def read_scores(
     ------
     ValueError
         When a column is missing, a cell is not a number, or there are no rows.
+
+    Warns
+    -----
+    RuntimeWarning
+        When there is a column of `CLUSTERS` and several rows belong to one of them.
     """
     with records(file) as (title, header, rows):
         score_at = column(title, header, scores, ("score", "scores", "prediction"), "--scores")
         label_at = column(title, header, labels, ("label", "labels", "target", "y"), "--labels")
         found: tuple[list[int | float], list[Any]] = ([], [])
+        names = names_of(title, header)
+        cluster_at = next((names.index(name) for name in CLUSTERS if name in names), None)
+        clusters: set[str] = set()
         for place, row in rows:
             if len(row) <= max(score_at, label_at):
                 raise ValueError(f"{place}: {len(row)} cells where the header has {len(header)}")
@@ -46,6 +59,8 @@ def read_scores(
             if score is None:
                 raise ValueError(f"{place}: {row[score_at]!r} in column {header[score_at]!r} is not a number")
             found[0].append(score)
+            if cluster_at is not None and cluster_at < len(row):
+                clusters.add(row[cluster_at])
             label = row[label_at].strip()
             if pos_label is not None:
                 found[1].append(label)
@@ -59,6 +74,13 @@ def read_scores(
             found[1].append(value)
     if not found[0]:
         raise ValueError(f"{title} has a header but no rows")
+    if 0 < len(clusters) < len(found[0]) and cluster_at not in (None, score_at, label_at):
+        warnings.warn(
+            f"column {names[cluster_at or 0]!r}: {len(found[0])} rows belong to {len(clusters)}, and the interval "
+            "takes each row as independent; auc_interval(clusters=...) in Python and `milfast compare` do not",
+            RuntimeWarning,
+            stacklevel=2,
+        )
     return found
 
 
@@ -82,7 +104,7 @@ def read_table(file: str) -> list[dict[str, str]]:
     """
     table: list[dict[str, str]] = []
     with records(file) as (title, header, rows):
-        names = _names(title, header)
+        names = names_of(title, header)
         # spreadsheets leave commas behind the last column
         while names and not names[-1]:
             names.pop()
@@ -179,7 +201,7 @@ def column(file: str, header: Sequence[str], wanted: str | None, usual: Sequence
     ValueError
         When it is missing or there are two.
     """
-    names = _names(file, header)
+    names = names_of(file, header)
     for name in usual if wanted is None else (wanted,):
         if name in names:
             _require_once(file, names, name)
@@ -188,7 +210,24 @@ def column(file: str, header: Sequence[str], wanted: str | None, usual: Sequence
     raise ValueError(f"{file} has no column {missing}; it has {', '.join(names)}: name one with {flag}")
 
 
-def _names(file: str, header: Sequence[str]) -> list[str]:
+def names_of(file: str, header: Sequence[str]) -> list[str]:
+    """Names of the columns.
+
+    Parameters
+    ----------
+    file : str
+        What to call the file in messages.
+    header : sequence of str
+
+    Returns
+    -------
+    list of str
+
+    Raises
+    ------
+    ValueError
+        When cells are separated by semicolons or tabs.
+    """
     names = [name.strip().removeprefix("\ufeff") for name in header]
     if len(names) == 1 and any(mark in names[0] for mark in ";\t"):
         raise ValueError(f"{file}: cells must be separated by commas; the header is {names[0]!r}")

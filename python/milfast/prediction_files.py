@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from milfast.csv_files import column, number, records
+from milfast.csv_files import CLUSTERS, column, names_of, number, records
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ USUAL: dict[str, tuple[str, ...]] = {
     "id": ("id", "item", "bag_id", "filename"),
     "folds": ("fold",),
     "seeds": ("seed", "run"),
-    "clusters": ("cluster", "patient", "group"),
+    "clusters": CLUSTERS,
 }
 PREDICTED = ("score", "scores", "prediction", "predictions", "predicted")
 #: How many missing items a message names.
@@ -75,7 +75,9 @@ class _Items:
         text = f"{place}: {kind} {value!r} where {before[1]} has {before[0]!r}"
         if self.by_id:
             raise ValueError(f"{text} for item {item!r}: the files are about different items or data")
-        raise ValueError(f"{text}: without a column id, rows must be the same items in the same order; add one")
+        raise ValueError(
+            f"{text}: without a column id, rows must be the same items in the same order; add or name one (--id)"
+        )
 
 
 def read_predictions(
@@ -133,7 +135,7 @@ def read_predictions(
 
 def _table(file: str) -> tuple[str, list[str], list[tuple[str, list[str]]]]:
     with records(file) as (title, header, rows):
-        names = [name.strip().removeprefix("\ufeff") for name in header]
+        names = names_of(title, header)
         found = []
         for place, row in rows:
             if len(row) != len(names):
@@ -198,10 +200,20 @@ def _read_table(
                 raise ValueError(
                     f"{place}: item {item!r} comes twice"
                     + (f" with seed {seed!r}" if seed else "; a column seed tells training runs apart")
+                    + _twice(header, places["id"])
                 )
             if not row[at]:
                 raise ValueError(f"{place}: the cell in column {header[at]!r} is empty: drop the item from all files")
             cells[item] = row[at]
+
+
+def _twice(header: Sequence[str], id_at: int | None) -> str:
+    """What else may be meant where an item comes twice."""
+    if "model" in header:
+        return "; models stand in a file each, or in a column each, and not below each other"
+    if id_at is None:
+        return ""
+    return f"; where {header[id_at]!r} is what several items belong to, name it with --clusters and another with --id"
 
 
 def _predicted(

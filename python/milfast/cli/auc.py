@@ -24,7 +24,9 @@ def add(verbs: Any) -> None:
         "auc",
         run,
         "AUC of the scores in a CSV file, with its interval",
-        "The file has a header; `-` reads standard input, and a name ending in .gz is decompressed.\n\n"
+        "The file has a header; `-` reads standard input, and a name ending in .gz is decompressed. Each row counts\n"
+        "as an item of its own: for several rows of one patient, and for F1, balanced accuracy and other figures,\n"
+        "there are auc_interval(clusters=...), f1_interval and others in Python (docs/uncertainty.md).\n\n"
         "examples:\n"
         "  milfast auc predictions.csv\n"
         "  milfast auc predictions.csv --scores p_ill --labels diagnosis --pos-label ill",
@@ -46,9 +48,9 @@ def run(options: argparse.Namespace) -> int:
     """Do what was asked; the exit status."""
     from milfast.uncertainty import auc_interval
 
-    scores, labels = csv_files.read_scores(options.file, options.scores, options.labels, options.pos_label)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
+        scores, labels = csv_files.read_scores(options.file, options.scores, options.labels, options.pos_label)
         interval = auc_interval(scores, labels, level=options.level, pos_label=options.pos_label)
         partial_auc = None
         if options.max_fpr is not None:

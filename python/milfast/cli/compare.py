@@ -29,10 +29,14 @@ def add(verbs: Any) -> None:
         "fold, seed and cluster say how the predictions came about, and the tests follow from that: DeLong, McNemar\n"
         "and Cochran for one run a model, the corrected resampled t for folds, items and seeds for several seeds, the\n"
         "cluster bootstrap for clusters. What the design does not support is said on standard error.\n"
+        "Several rows of one patient are independent items unless a column says which belong together: give its name\n"
+        "with --clusters when it is another than cluster, patient or group. Scores are compared by the AUC, labels by\n"
+        "the accuracy; other metrics, and figures without predictions, are compared in Python (docs/uncertainty.md).\n"
         "Exit status: 0 when all is defined, 1 when a test is not, 2 for wrong use.\n\n"
         "examples:\n"
         "  milfast compare ours.csv theirs.csv\n"
-        "  milfast compare all.csv --scores ours theirs baseline --card latex\n"
+        "  milfast compare all.csv --scores ours theirs baseline --card latex     # \\usepackage{booktabs}\n"
+        "  milfast compare a.csv b.csv --id image --clusters person --labels diagnosis --pos-label ill --scores p_ill\n"
         "  milfast compare runs_a.csv runs_b.csv --clusters patient --margin 0.02 --plot difference.svg",
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help="CSV files; `-` reads standard input")

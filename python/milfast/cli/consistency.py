@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 import sys
+from collections import Counter
 from contextlib import redirect_stdout
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from milfast.cli.arguments import setting, study_arguments, verb
 from milfast.cli.studies import require_study, study
+from milfast.prediction_files import USUAL
 from milfast.report import table
 from milfast.report.terminal import progress, say, show
 from milfast.workers import stream
@@ -25,6 +27,12 @@ if TYPE_CHECKING:
     Perform: TypeAlias = Callable[[list[Specification]], list[Pair]]
 
 
+#: A column with more different texts than this is warned of,
+MANY_TEXTS = 20
+#: and one of these names.
+IDENTIFYING = {name for what in ("id", "clusters") for name in USUAL[what]}
+
+
 def add(verbs: Any) -> None:
     """Add the verb to the parser."""
     from milfast.consistency import learners
@@ -36,6 +44,9 @@ def add(verbs: Any) -> None:
         "cross-validate classifiers many times and compare on which samples they err",
         "Accuracy and average error consistency: the samples on which two runs err, both of them over either of them,\n"
         "averaged over all pairs of runs.\n\n"
+        "Of a CSV file every column but --target and --groups is a feature; a column of text is one for each text in\n"
+        "it, so leave out names, numbers of patients and dates. Which samples are always wrong, the level of chance\n"
+        "and pictures are to be had in Python (docs/consistency.md, docs/consistency-studies.md).\n\n"
         "examples:\n"
         "  milfast consistency pima parkinsons --model lr rf --repeats 100\n"
         "  milfast consistency patients.csv --target ill --groups person --model lr --stop auto\n"
@@ -44,7 +55,12 @@ def add(verbs: Any) -> None:
     )
     parser.add_argument("data", nargs="+", metavar="DATA", help="tables from `milfast ls datasets`, or CSV files")
     parser.add_argument("--target", metavar="COLUMN", help="column of the labels of a CSV file")
-    parser.add_argument("--groups", metavar="COLUMN", help="column of a CSV file: rows of one group stay in one fold")
+    parser.add_argument(
+        "--groups",
+        metavar="COLUMN",
+        help="column of a CSV file: rows of one group, such as a patient, stay in one fold; intervals take rows as "
+        "independent all the same",
+    )
     parser.add_argument(
         "--model",
         nargs="+",
@@ -108,6 +124,8 @@ def run(options: argparse.Namespace) -> int:
     with redirect_stdout(sys.stderr):
         for cell in cells:
             cell.plan()
+    for text in dict.fromkeys(text for cell in cells for text in _doubtful(cell)):
+        print(f"milfast: warning: {text}", file=sys.stderr)
     failed = False
     if options.out is None:
         total = sum(len(jobs.specifications(cell, most)) for cell, most in zip(cells, repeats, strict=True))
@@ -134,6 +152,20 @@ def run(options: argparse.Namespace) -> int:
             results = _results(cells, repeats, options.stop, perform)
     show_consistency(results, options.level, options.format, printed=options.as_published)
     return 2 if failed else 0
+
+
+def _doubtful(cell: Cell) -> list[str]:
+    """Warnings of columns that hardly are features."""
+    from milfast.consistency import jobs
+
+    levels = Counter(name.partition("=")[0] for name in jobs.read(cell.data, cell.target, cell.groups).names)
+    said = []
+    for column, number in levels.items():
+        if number > MANY_TEXTS:
+            said.append(f"{cell.data}: the column {column!r} is {number} features, one for each text in it")
+        elif column in IDENTIFYING:
+            said.append(f"{cell.data}: the column {column!r} is a feature")
+    return [f"{text}: leave it out, or say with --groups that its rows belong together" for text in said]
 
 
 def _numbered(item: tuple[int, dict[str, Any]]) -> tuple[int, dict[str, Any]]:

@@ -734,7 +734,10 @@ class ErrorConsistency:
         """The method, the standard error, and replicates where there are any."""
         method = self._method(over, method, of)
         if groups is not None and over != "runs":
-            raise ValueError("groups are of runs: leave them out for an interval over samples")
+            raise ValueError(
+                "groups are of runs: leave them out for an interval over samples, which takes samples as independent; "
+                "select_model resamples groups of samples"
+            )
         if method == "jackknife":
             numbers = group_numbers(groups, self.n_sets)
             found = jackknife(*self._pair_parts(of), self.n_sets, numbers)

@@ -369,7 +369,7 @@ class CellResult:
     model, data : str
         Names.
     origin : str
-        Where the parameters come from.
+        Where the parameters come from, and those that were set.
     estimator : str
         The classifier, as text.
     standardize : str
@@ -488,7 +488,12 @@ def _combined(given: Mapping[str, Any], gave: Sequence[tuple[int, dict[str, Any]
     return CellResult(
         model=given["model"],
         data=given["data"] or "arrays",
-        origin=given.get("origin", "as handed over"),
+        origin=", ".join(
+            [
+                given.get("origin", "as handed over"),
+                *(f"{key}={value}" for key, value in given.get("settings", {}).items()),
+            ]
+        ),
         estimator=given["estimator"],
         standardize=given.get("standardize", "as handed over"),
         result=result,

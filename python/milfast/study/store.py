@@ -403,7 +403,7 @@ def _explained(path: Path) -> Iterator[None]:
         elif "readonly" in text or "unable to open" in text:
             advice = "it cannot be written: check the folder and the permissions, or choose another --out"
         elif "not a database" in text or "malformed" in text:
-            advice = "it is not a study file, or damaged: choose another --out"
+            advice = "it is not a study file, or damaged: choose another"
         elif "locked" in text:
             advice = "another program holds it"
         else:
