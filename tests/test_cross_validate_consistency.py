@@ -284,6 +284,23 @@ def test_every_nested_random_state_is_seeded() -> None:
     assert all(value is None for name, value in model.get_params().items() if name in names)
 
 
+def test_seeds_go_through_a_set_params_of_its_own() -> None:
+    class Careful(DecisionTreeClassifier):
+        def set_params(self, **params: Any) -> Careful:
+            super().set_params(**params)
+            self.told_ = params
+            return self
+
+        def fit(self, X: Any, y: Any) -> Careful:
+            assert self.told_ == {"random_state": self.random_state}
+            super().fit(X, y)
+            return self
+
+    models = (Careful(max_features=1), DecisionTreeClassifier(max_features=1))
+    a, b = (cross_validate_consistency(model, X, Y, repeats=2, random_state=0).errors for model in models)
+    assert np.array_equal(a, b)
+
+
 def test_the_global_generator_is_left_alone() -> None:
     np.random.seed(3)
     before = np.random.get_state()[1]

@@ -260,6 +260,7 @@ class _Fits:
         self.plan = plan
         self.fresh = clone(plan.estimator)
         self.random = random_states(self.fresh)
+        self.owners = _owners(self.fresh, self.random)
         self.frame = not isinstance(plan.X, np.ndarray)
 
     def predictions(self, repeat: int) -> Iterator[NDArray[np.intp]]:
@@ -286,10 +287,14 @@ class _Fits:
 
     def copy(self, repeat: int, fold: int) -> Any:
         """An unfitted copy with seeds of its own."""
-        model = copy.deepcopy(self.fresh)  # as good as a clone, since nobody fits it, and a quarter of its time
-        if self.random:
-            seed, path = self.plan.seed, (repeat, fold)
-            model.set_params(**{name: seed_value(seed, *path, k) % 2**31 for k, name in enumerate(self.random)})
+        copied: dict[int, Any] = {}
+        model = copy.deepcopy(self.fresh, copied)  # as good as a clone, as nobody fits it, and faster
+        path = (repeat, fold)
+        seeds = [seed_value(self.plan.seed, *path, place) % 2**31 for place in range(len(self.random))]
+        if self.owners is None:
+            return model.set_params(**dict(zip(self.random, seeds, strict=True)))
+        for owner, seed in zip(self.owners, seeds, strict=True):
+            copied[id(owner)].random_state = seed  # all that its set_params does
         return model
 
     def rows(self, index: NDArray[np.intp]) -> Any:
@@ -341,6 +346,23 @@ def prediction_codes(predicted: Any, classes: NDArray[Any], n_samples: int, mode
             f"labels ({known}): it must be a classifier of them"
         )
     return codes
+
+
+def _owners(estimator: Any, names: list[str]) -> list[Any] | None:
+    """What has each `random_state`, where setting a parameter is setting an attribute; None where it may be more."""
+    from sklearn.base import BaseEstimator
+
+    parameters = estimator.get_params(deep=True)
+    owners = [
+        estimator if name == "random_state" else parameters[name.removesuffix("__random_state")] for name in names
+    ]
+    usual = all(
+        isinstance(owner, BaseEstimator)
+        and type(owner).set_params is BaseEstimator.set_params
+        and "random_state" in vars(owner)
+        for owner in owners
+    )
+    return owners if usual else None
 
 
 def random_states(estimator: Any) -> list[str]:
