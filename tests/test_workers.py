@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import subprocess
@@ -10,6 +11,8 @@ import time
 from pathlib import Path
 
 import pytest
+
+from milfast.workers import stream
 
 PROGRAM = """
 import os, sys, time
@@ -51,3 +54,17 @@ def test_workers_end_when_their_parent_is_killed_in_the_middle_of_a_job(tmp_path
         parent.kill()
         for pid in filter(alive, workers):
             os.kill(pid, signal.SIGKILL)
+
+
+def named(module: str) -> int:
+    """A number from a module that is looked up by name, as the functions of a study are."""
+    return int(importlib.import_module(module).NUMBER)
+
+
+def test_workers_that_are_used_again_know_modules_that_came_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert sorted(stream(abs, [-1, 2], n_jobs=2)) == [1, 2]
+    (tmp_path / "module_that_came_later.py").write_text("NUMBER = 7")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert list(stream(named, ["module_that_came_later"] * 2, n_jobs=2)) == [7, 7]

@@ -56,11 +56,14 @@ def stream(function: Callable[[T], R], items: Iterable[T], *, n_jobs: int) -> It
     # joblib caps the threads of BLAS and OpenMP libraries in its workers, but does not know ours
     with joblib.parallel_config(backend="loky", inner_max_num_threads=threads):
         parallel = joblib.Parallel(n_jobs=n_workers, return_as="generator_unordered", batch_size=1)
-    yield from parallel(joblib.delayed(_call)(function, item, threads, os.getpid()) for item in items)
+    path = list(sys.path)
+    yield from parallel(joblib.delayed(_call)(function, item, threads, os.getpid(), path) for item in items)
 
 
-def _call(function: Callable[[T], R], item: T, threads: int, parent: int) -> R:
+def _call(function: Callable[[T], R], item: T, threads: int, parent: int, path: list[str]) -> R:
     _end_with(parent)
+    # joblib uses workers again, whose path is that of when they were started
+    sys.path[:] = path
     _core.set_num_threads(threads)
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(threads)
