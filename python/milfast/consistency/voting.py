@@ -171,13 +171,17 @@ def majority_vote(
     n_sets, n = len(result.errors), int(result.n_samples)
     numbers = _voters(voters, n_sets)
     wrong = sample_counts(result.errors, n_samples=n).astype(np.int64)
-    votes = np.stack([n_sets - wrong, wrong], axis=1) if len(result.classes) <= 2 else _votes(result, n_sets - wrong)
+    of_two = len(result.classes) <= 2
+    votes = np.stack([n_sets - wrong, wrong], axis=1) if of_two else _votes(result, n_sets - wrong)
     kinds, member = np.unique(votes, axis=0, return_inverse=True)
     member = member.reshape(-1)
     single = (n_sets - wrong) / n_sets
     accuracy, gain = [], []
     for k in numbers:
-        right = np.array([_right(kind.tolist(), k, ties) for kind in kinds])[member]
+        if of_two:
+            right = np.array(_right_of_two(n_sets, k, ties))[n_sets - wrong]
+        else:
+            right = np.array([_right(kind.tolist(), k, ties) for kind in kinds])[member]
         accuracy.append(_mean(right, level, (0.0, 1.0)))
         gain.append(_mean(right - single, level, (-1.0, 1.0)))
     return MajorityVote(
@@ -266,6 +270,24 @@ def _right(votes: Sequence[int], k: int, ties: str) -> float:
             part = share // (tied + 1) if ties == "coin" else share if not tied or ties == "right" else 0
             elected += part * ways * math.comb(true, most)
     return elected / (share * math.comb(true + sum(others), k))
+
+
+def _right_of_two(n_sets: int, k: int, ties: str) -> list[float]:
+    """The same for two classes, for 0, 1, ..., n_sets runs that are right.
+
+    One more run that is right wins exactly the draws of it, of those that lack one vote.
+    """
+    most = k // 2 + 1
+    elected, draws, found = 0, math.comb(n_sets, k), []
+    for right in range(n_sets + 1):
+        won = 2 * elected
+        if k % 2 == 0 and ties != "wrong":
+            tied = math.comb(right, k // 2) * math.comb(n_sets - right, k // 2)
+            won += tied if ties == "coin" else 2 * tied
+        found.append(won / (2 * draws))
+        if right < n_sets:
+            elected += math.comb(right, most - 1) * math.comb(n_sets - right - 1, k - most)
+    return found
 
 
 def _ways(counts: Sequence[int], most: int, draws: int) -> list[int]:
