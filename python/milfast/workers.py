@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 import time
+from contextlib import redirect_stdout
 from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
@@ -56,15 +57,18 @@ def stream(function: Callable[[T], R], items: Iterable[T], *, n_jobs: int) -> It
     # joblib caps the threads of BLAS and OpenMP libraries in its workers, but does not know ours
     with joblib.parallel_config(backend="loky", inner_max_num_threads=threads):
         parallel = joblib.Parallel(n_jobs=n_workers, return_as="generator_unordered", batch_size=1)
-    yield from parallel(joblib.delayed(_call)(function, item, threads, os.getpid()) for item in items)
+    # what is printed goes where it would go without workers: a caller whose output is a table has redirected it
+    aside = sys.stdout is sys.stderr
+    yield from parallel(joblib.delayed(_call)(function, item, threads, os.getpid(), aside) for item in items)
 
 
-def _call(function: Callable[[T], R], item: T, threads: int, parent: int) -> R:
+def _call(function: Callable[[T], R], item: T, threads: int, parent: int, aside: bool) -> R:
     _end_with(parent)
     _core.set_num_threads(threads)
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(threads)
-    return function(item)
+    with redirect_stdout(sys.stderr if aside else sys.stdout):
+        return function(item)
 
 
 @cache
