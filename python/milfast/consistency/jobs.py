@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import time
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,7 +17,6 @@ from milfast.consistency.cross_validation import LOOK, CrossValidated, in_proces
 from milfast.consistency.repeats import Part, Plan
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from milfast.datasets.tabular import Samples
@@ -147,11 +147,20 @@ def read(data: str, target: str | None, groups: str | None) -> Samples:
     FileNotFoundError
         When it is not on this machine.
     """
-    return _read(data, target, groups)
+    return _read(data, target, groups, _stamp(data))
+
+
+def _stamp(data: str) -> tuple[int, int] | None:
+    """What tells a file from one that was written over it."""
+    try:
+        found = os.stat(data)
+    except OSError:  # a data set by name
+        return None
+    return found.st_mtime_ns, found.st_size
 
 
 @lru_cache(maxsize=2)
-def _read(data: str, target: str | None, groups: str | None) -> Samples:
+def _read(data: str, target: str | None, groups: str | None, _: object) -> Samples:
     from milfast import datasets
 
     if data.endswith((".csv", ".csv.gz")):
