@@ -7,6 +7,7 @@ import itertools
 import math
 import operator
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -301,15 +302,37 @@ def _ways(counts: Sequence[int], most: int, draws: int) -> list[int]:
     if len(counts) == 1:
         return [0] * (draws == most) + [math.comb(counts[0], draws)]
     together = [np.ones(1, dtype=object)]
-    for count in counts:
-        below = np.array([math.comb(count, x) for x in range(min(count, most - 1) + 1)], dtype=object)
+    *others, last = counts
+    for count in others:
+        below = _choices(count)[:most]
         following = [np.convolve(ways, below)[: draws + 1] for ways in together]
         if count >= most:
             exactly = math.comb(count, most)
             moved = [np.concatenate([np.zeros(most, dtype=object), ways * exactly])[: draws + 1] for ways in together]
             following = [_sum(*pair) for pair in itertools.zip_longest(following, [np.zeros(1, dtype=object), *moved])]
         together = following
-    return [int(ways[draws]) if len(ways) > draws else 0 for ways in together]
+    # of the product with the last one a single coefficient is asked for
+    below = _choices(last)[:most]
+    found = [_coefficient(ways, below, draws) for ways in together]
+    if last >= most:
+        exactly = math.comb(last, most)
+        more = [int(ways[draws - most]) * exactly if 0 <= draws - most < len(ways) else 0 for ways in together]
+        return [x + y for x, y in zip([*found, 0], [0, *more], strict=True)]
+    return found
+
+
+@lru_cache(maxsize=32)  # those of one sample
+def _choices(count: int) -> NDArray[Any]:
+    """Ways to draw 0, 1, ..., count of so many."""
+    return np.array([math.comb(count, x) for x in range(count + 1)], dtype=object)
+
+
+def _coefficient(a: NDArray[Any], b: NDArray[Any], power: int) -> int:
+    """One coefficient of the product of two polynomials."""
+    first, last = max(0, power - len(b) + 1), min(power, len(a) - 1)
+    if first > last:
+        return 0
+    return int(a[first : last + 1] @ b[power - last : power - first + 1][::-1])
 
 
 def _sum(a: NDArray[Any] | None, b: NDArray[Any]) -> NDArray[Any]:
