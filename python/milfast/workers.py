@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import sys
 import threading
@@ -38,8 +39,8 @@ def stream(function: Callable[[T], R], items: Iterable[T], *, n_jobs: int) -> It
 
     Raises
     ------
-    ValueError
-        When `n_jobs` is 0.
+    ValueError, TypeError
+        As `number`.
 
     Examples
     --------
@@ -49,7 +50,7 @@ def stream(function: Callable[[T], R], items: Iterable[T], *, n_jobs: int) -> It
     """
     import joblib
 
-    n_workers = joblib.effective_n_jobs(n_jobs)
+    n_workers = number(n_jobs)
     if n_workers == 1:
         yield from map(function, items)
         return
@@ -60,6 +61,45 @@ def stream(function: Callable[[T], R], items: Iterable[T], *, n_jobs: int) -> It
     # what is printed goes where it would go without workers: a caller whose output is a table has redirected it
     aside = sys.stdout is sys.stderr
     yield from parallel(joblib.delayed(_call)(function, item, threads, os.getpid(), aside) for item in items)
+
+
+def number(n_jobs: int | None) -> int:
+    """Number of processes.
+
+    Parameters
+    ----------
+    n_jobs : int or None
+        -1 for one per processor; None leaves it to `joblib.parallel_config`, or is 1.
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    ValueError
+        When `n_jobs` is 0.
+    TypeError
+        When it is no integer.
+
+    Examples
+    --------
+    >>> from milfast.workers import number
+    >>> number(2)
+    2
+    """
+    import joblib
+
+    if n_jobs is not None:
+        if isinstance(n_jobs, bool):
+            raise TypeError(f"n_jobs must be an integer, the number of processes; got {n_jobs!r}")
+        try:
+            n_jobs = operator.index(n_jobs)
+        except TypeError:
+            raise TypeError(f"n_jobs must be an integer, the number of processes; got {n_jobs!r}") from None
+        if n_jobs == 0:
+            raise ValueError("n_jobs must be a number of processes, or -1 for one per processor; got 0")
+    return int(joblib.effective_n_jobs(n_jobs))
 
 
 def _call(function: Callable[[T], R], item: T, threads: int, parent: int, aside: bool) -> R:

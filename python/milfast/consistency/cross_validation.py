@@ -15,7 +15,7 @@ import numpy as np
 from milfast.consistency.error_consistency import ErrorConsistency, error_consistency
 from milfast.consistency.repeats import Labels, Part, Plan, copied, encoded, prediction_codes
 from milfast.seeding import root_seed
-from milfast.workers import stream
+from milfast.workers import number, stream
 
 if TYPE_CHECKING:
     import os
@@ -630,9 +630,7 @@ def in_processes(
     -------
     list of Part
     """
-    import joblib
-
-    workers = joblib.effective_n_jobs(n_jobs)
+    workers = number(n_jobs)
     progress = _Progress(plan, repeats, stop, done)
     if size is None and workers > 1:
         # what comes first is done here: it shows whether processes pay
