@@ -568,6 +568,14 @@ def test_lists_of_several_types_are_no_lists_of_strings() -> None:
     )
 
 
+def test_a_study_refuses_what_it_could_not_tell_from_others(tmp_path: Path) -> None:
+    model = make_pipeline(FunctionTransformer(lambda Z: Z), LogisticRegression())
+    with pytest.raises(TypeError, match="a study must tell Pipeline from others, and it cannot be pickled"):
+        cross_validate_consistency(model, X, Y, repeats=2, study=tmp_path / "study.db")
+    assert not list(tmp_path.iterdir())
+    assert cross_validate_consistency(model, X, Y, repeats=2, random_state=0).n_sets == 2
+
+
 def test_a_class_that_only_the_models_know_is_a_wrong_answer() -> None:
     labels = np.array(["a", "b", "c"])[np.arange(150) % 3]
     models = [DecisionTreeClassifier(max_depth=5, random_state=k).fit(X[k:], labels[k:]) for k in range(3)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import pickle
 import time
 from dataclasses import dataclass
 from functools import lru_cache
@@ -323,6 +324,8 @@ def in_study(
     ------
     ValueError
         When predictions were to be kept, which a study does not.
+    TypeError
+        When the estimator cannot be pickled, so that it cannot be told from others.
     """
     import joblib
 
@@ -331,6 +334,13 @@ def in_study(
 
     if plan.keep_predictions:
         raise ValueError("a study keeps where predictions are wrong, not what they are: leave keep_predictions out")
+    try:
+        estimator_digest = joblib.hash(plan.estimator)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise TypeError(
+            f"a study must tell {type(plan.estimator).__name__} from others, and it cannot be pickled: put functions "
+            f"of its own into a module, or leave study out ({error.args[0] if error.args else error})"
+        ) from error
     given = {
         "model": type(plan.estimator).__name__,
         "data": None,
@@ -338,7 +348,7 @@ def in_study(
         "digest": joblib.hash(
             (plan.X, plan.y.values, plan.X_test, None if plan.y_test is None else plan.y_test.values, plan.groups)
         ),
-        "estimator_digest": joblib.hash(plan.estimator),
+        "estimator_digest": estimator_digest,
         "approach": "internal" if plan.y_test is None else "external",
         "folds": plan.folds,
         "stratify": plan.stratify,
