@@ -61,13 +61,17 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "own_for_consistency.py").write_text(OWN)
+    write_table(tmp_path, Y)
+    return tmp_path
+
+
+def write_table(folder: Path, labels: Any) -> None:
     lines = ["a,b,c,d,person,ill"]
     lines += [
         ",".join([*map(repr, row.tolist()), f"p{k // 4}", "yes" if label else "no"])
-        for k, (row, label) in enumerate(zip(X, Y, strict=True))
+        for k, (row, label) in enumerate(zip(X, labels, strict=True))
     ]
-    (tmp_path / "table.csv").write_text("\n".join(lines) + "\n")
-    return tmp_path
+    (folder / "table.csv").write_text("\n".join(lines) + "\n")
 
 
 def run(*arguments: str) -> int:
@@ -205,6 +209,26 @@ def test_what_a_model_prints_stays_out_of_the_output(capsys: pytest.CaptureFixtu
     captured = capsys.readouterr()
     assert len(json.loads(captured.out)) == 1
     assert "fitting" in captured.err
+
+
+def test_what_models_print_in_workers_does_not_go_among_the_results(capfd: pytest.CaptureFixture[str]) -> None:
+    assert table("own_for_consistency:Chatty", "--repeats", "50", "--jobs", "2", "--format", "json") == 0
+    captured = capfd.readouterr()
+    assert len(json.loads(captured.out)) == 1
+    assert captured.err.count("fitting") == 250
+
+
+def test_a_table_that_was_written_anew_is_read_anew(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def accuracy() -> float:
+        assert table("lr", *FEW, "--format", "json") == 0
+        [row] = rows_of(capsys)
+        return float(row["accuracy"])
+
+    before = accuracy()
+    write_table(here, Y[::-1])
+    model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+    fresh = cross_validate_consistency(model, X, Y[::-1], repeats=4, groups=GROUPS, random_state=0)
+    assert accuracy() == fresh.accuracy != before
 
 
 @pytest.mark.filterwarnings("default")

@@ -212,8 +212,38 @@ def test_tables_are_data_frames_where_pandas_is(monkeypatch: pytest.MonkeyPatch)
     assert {name: column.tolist() for name, column in bare.items()} == {n: table[n].tolist() for n in table.columns}
 
 
+def test_runs_of_groups_of_their_own_differ_in_size() -> None:
+    groups = np.random.default_rng(0).choice(25, size=120, p=[0.28, *[0.03] * 24])
+    curve = drawn(subset="each-run", groups=groups, proportions=[0.5, 0.8])
+    for i, size in enumerate((60, 96)):
+        plain = []
+        for run in range(4):
+            rows = module._draw(size, Y, groups, True, seed_sequence(1, module.SUBSET, i, run))
+            own = cross_validate_consistency(
+                GaussianNB(),
+                X[rows],
+                Y[rows],
+                cv=3,
+                repeats=1,
+                groups=groups[rows],
+                random_state=seed_value(1, module.RUNS, i, run),
+            )
+            plain.append((len(rows), own.accuracy))
+        sizes, accuracies = np.array(plain).T
+        assert len(set(sizes)) > 1
+        assert curve.run_samples[i].tolist() == sizes.tolist()
+        assert curve.n_samples[i] == round(sizes.mean())
+        np.testing.assert_allclose(curve.accuracies[i], accuracies, rtol=1e-15)
+        assert curve.accuracy[i] == pytest.approx(accuracies.mean(), rel=1e-15)
+        of_pairs = [(a + b) / 2 for a, b in combinations(accuracies, 2)]
+        np.testing.assert_allclose(curve.pair_accuracies[i], of_pairs, rtol=1e-15)
+    assert ConsistencyCurve.from_dict(curve.to_dict()).to_dict() == curve.to_dict()
+
+
 def test_a_curve_survives_json() -> None:
     curve = drawn()
+    older = {name: value for name, value in curve.to_dict().items() if name != "run_samples"}
+    assert ConsistencyCurve.from_dict(older).to_dict() == curve.to_dict()
     again = ConsistencyCurve.from_dict(json.loads(json.dumps(curve.to_dict(), allow_nan=False)))
     assert again.to_dict() == curve.to_dict()
     np.testing.assert_array_equal(again.pair_consistencies, curve.pair_consistencies)

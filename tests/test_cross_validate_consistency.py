@@ -25,7 +25,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression, SGDClassifier
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 import milfast as mf
@@ -531,6 +531,80 @@ def test_missing_features_reach_only_models_that_take_them() -> None:
     with pytest.raises(ValueError, match="contains NaN") as caught:
         cross_validate_consistency(make_pipeline(StandardScaler(), LogisticRegression()), holes, Y, repeats=2)
     assert caught.value.__notes__ == ["while cross-validating Pipeline, repeat 1, fold 1"]
+
+
+def test_what_a_step_makes_of_finite_features_is_looked_at() -> None:
+    below = np.abs(X)
+    below[3, 1] = -1
+    log = FunctionTransformer(lambda Z: np.log(np.where(Z < 0, np.nan, Z + 1)))
+    with pytest.raises(ValueError, match="contains NaN"):
+        cross_validate_consistency(make_pipeline(log, LogisticRegression()), below, Y, repeats=2, random_state=0)
+
+    class Inside(LogisticRegression):
+        def fit(self, X: Any, y: Any) -> Any:
+            return super().fit(log.transform(X), y)
+
+    with pytest.raises(ValueError, match="contains NaN"):
+        cross_validate_consistency(Inside(), below, Y, repeats=2, random_state=0)
+
+
+@pytest.mark.parametrize("as_given", [np.asarray, pd.DataFrame, scipy.sparse.csr_array])
+def test_models_that_work_in_place_change_nothing_for_others(as_given: Any) -> None:
+    fresh = as_given(X[:60] * 3 + 1)
+    before = np.array(fresh.todense() if scipy.sparse.issparse(fresh) else fresh)
+    found = []
+    for copied in (False, True):
+        model = make_pipeline(StandardScaler(with_mean=False, copy=copied), LogisticRegression())
+        models = [clone(model).fit(X[k:].copy(), Y[k:]) for k in (60, 80, 100)]
+        found.append(
+            (
+                cross_validate_consistency(
+                    model, X[60:], Y[60:], X_test=fresh, y_test=Y[:60], repeats=3, random_state=0
+                ).errors,
+                consistency_of(models, fresh, Y[:60]).errors,
+            )
+        )
+        assert np.array_equal(fresh.todense() if scipy.sparse.issparse(fresh) else fresh, before)
+    assert all(np.array_equal(ours, theirs) for ours, theirs in zip(*found, strict=True))
+
+
+def test_lists_of_several_types_are_no_lists_of_strings() -> None:
+    words = ["a", "b"] * 75
+    for odd in (math.nan, None):
+        with pytest.raises(ValueError, match=r"y\[4\] is (nan|None): a sample without one"):
+            cross_validate_consistency(TREE, X, [*words[:4], odd, *words[5:]], repeats=1)
+    with pytest.raises(TypeError, match="y must hold labels of one type; it has int and str"):
+        cross_validate_consistency(TREE, X, [*words[:4], 1, *words[5:]], repeats=1)
+    with pytest.raises(ValueError, match=r"groups\[0\] is nan"):
+        cross_validate_consistency(TREE, X, Y, groups=[math.nan, *words[1:]], repeats=1)
+    with pytest.raises(ValueError, match=r"y\[7\] is masked"):
+        cross_validate_consistency(TREE, X, np.ma.masked_array(Y, mask=np.arange(150) == 7), repeats=1)
+    ours = cross_validate_consistency(TREE, X, words, repeats=1, random_state=0)
+    assert np.array_equal(
+        ours.errors, cross_validate_consistency(TREE, X, np.array(words), repeats=1, random_state=0).errors
+    )
+
+
+def test_a_study_refuses_what_it_could_not_tell_from_others(tmp_path: Path) -> None:
+    model = make_pipeline(FunctionTransformer(lambda Z: Z), LogisticRegression())
+    with pytest.raises(TypeError, match="a study must tell Pipeline from others, and it cannot be pickled"):
+        cross_validate_consistency(model, X, Y, repeats=2, study=tmp_path / "study.db")
+    assert not list(tmp_path.iterdir())
+    assert cross_validate_consistency(model, X, Y, repeats=2, random_state=0).n_sets == 2
+
+
+def test_a_class_that_only_the_models_know_is_a_wrong_answer() -> None:
+    labels = np.array(["a", "b", "c"])[np.arange(150) % 3]
+    models = [DecisionTreeClassifier(max_depth=5, random_state=k).fit(X[k:], labels[k:]) for k in range(3)]
+    some = labels != "c"
+    found = consistency_of(models, X[some], labels[some])
+    assert np.array_equal(found.error_sets(), [model.predict(X[some]) != labels[some] for model in models])
+    assert found.classes.tolist() == ["a", "b", "c"]
+    assert found.predicted.sum() == 3 * some.sum()
+    assert found.predicted[2] > 0
+    assert found.majority == 0.5
+    with pytest.raises(ValueError, match="none of the labels"):
+        consistency_of(models, X[some], np.where(labels[some] == "a", 0, 1))
 
 
 def test_groups_stay_together(seen: list[Any]) -> None:

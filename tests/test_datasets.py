@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -331,6 +332,21 @@ def test_numbers_stay_numbers_and_each_word_becomes_a_column(tmp_path: Path) -> 
     assert np.array_equal(datasets.read_table(packed, target="ill").X, table.X)
 
 
+@pytest.mark.parametrize(
+    ("labels", "read"),
+    [
+        (["9007199254740992", "9007199254740993"], [9007199254740992, 9007199254740993]),
+        (["1e300", "1"], ["1e300", "1"]),
+        (["99999999999999999999", "1"], ["99999999999999999999", "1"]),
+        (["inf", "1"], ["inf", "1"]),
+        (["1.0", "-2"], [1, -2]),
+    ],
+)
+def test_different_labels_stay_different(tmp_path: Path, labels: list[str], read: list[Any]) -> None:
+    table = datasets.read_table(write(tmp_path, "a,y\n" + "".join(f"1,{label}\n" for label in labels)), target="y")
+    assert table.y.tolist() == read
+
+
 def test_any_column_may_hold_the_labels_or_the_groups(tmp_path: Path) -> None:
     path = write(tmp_path, TABLE)
     table = datasets.read_table(path, target="sex", groups="ill")
@@ -356,6 +372,9 @@ def test_any_column_may_hold_the_labels_or_the_groups(tmp_path: Path) -> None:
         ("a,y\n1,0\ninf,1\n", "line 3, column 'a' is inf"),
         ("a,y\n1,0\nnan,1\n", "line 3, column 'a' is nan"),
         ("y\n1\n0\n", "no features"),
+        ("a,y\n1,0\n2,nan\n3,1\n", "line 3, column 'y' is nan: leave rows without a label out"),
+        ("a,y\n1,0\n" + "x" * 140_000 + ",1\n", r"line 3: field larger than field limit .* left open\?"),
+        ("a;b;y\n1;2;0\n", "has no column 'y'; it has a;b;y"),
         (b"a,y\n\xff,1\n", "not UTF-8"),
         (b"\x1f\x8bno", "damaged gzip"),
     ],

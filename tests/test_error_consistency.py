@@ -888,6 +888,12 @@ def test_bad_sizes_and_rates_are_refused() -> None:
             chance_level(*arguments)
     with pytest.raises(TypeError, match="a must be integers, numbers of errors; got float64"):
         chance_level(5, 0.5, 1)
+    for odd in (10.5, "10", True, None, [10]):
+        with pytest.raises(TypeError, match="n_samples must be an integer"):
+            chance_level(odd, 1, 1)  # type: ignore[arg-type]
+    for odd in (-1, 2**64):
+        with pytest.raises(ValueError, match="n_samples must not be negative and be below"):
+            chance_level(odd, 0, 0)
     with pytest.raises(ValueError, match="metric must be one of"):
         chance_level(5, 1, 1, "cosine")
     for convert, name in ((kappa_from_jaccard, "jaccard"), (jaccard_from_kappa, "kappa")):

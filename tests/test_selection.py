@@ -297,6 +297,7 @@ A, B = result(np.eye(4)), result(np.eye(4)[::-1])
         ({"a": A, "b": B}, {"margin": (0.1, 0.1, 0.1)}, "margin must be a number or one for accuracy and one for"),
         ({"a": A, "b": B}, {"groups": [1, 2]}, r"groups must have one entry a sample, 4; got shape \(2,\)"),
         ({"a": A, "b": B}, {"groups": [1] * 4}, "groups holds one group"),
+        ({"a": A, "b": B}, {"groups": [1, math.nan, 2, math.nan]}, r"groups\[1\] is nan"),
         ({"a": A, "b": B}, {"random_state": -1}, "random_state must not be negative"),
     ],
 )

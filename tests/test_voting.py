@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import time
 from fractions import Fraction
 from typing import Any
 
@@ -18,7 +19,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
 from milfast.consistency import cross_validate_consistency, majority_vote, vote_gains
-from milfast.consistency.voting import _right
+from milfast.consistency.voting import _right, _right_of_two
 
 
 def by_hand(votes: list[int], k: int, ties: str) -> Fraction:
@@ -40,6 +41,34 @@ def by_hand(votes: list[int], k: int, ties: str) -> Fraction:
 def test_one_sample_is_as_by_hand(votes: list[int], k: int, ties: str) -> None:
     assume(k <= sum(votes))
     assert _right(votes, k, ties) == float(by_hand(votes, k, ties))  # the same number, to the last bit
+
+
+@given(st.integers(1, 40), st.data(), st.sampled_from(["coin", "wrong", "right"]))
+def test_two_classes_have_a_way_of_their_own(m: int, data: st.DataObject, ties: str) -> None:
+    k = data.draw(st.integers(1, m))
+    assert _right_of_two(m, k, ties) == [_right([right, m - right], k, ties) for right in range(m + 1)]
+
+
+def test_as_many_runs_as_the_paper_has_on_an_external_set_take_seconds() -> None:
+    rng = np.random.default_rng(0)
+    errors = rng.random((2500, 3000)) < rng.beta(0.3, 0.7, 3000)
+    start = time.process_time()
+    vote = majority_vote(result(errors))
+    assert time.process_time() - start < 10  # a minute where each number of errors is gone through by itself
+    assert vote.voters[-1] == 2500
+    assert vote.accuracy[-1].estimate == np.where(errors.sum(axis=0) == 1250, 0.5, errors.sum(axis=0) < 1250).mean()
+
+
+def test_many_runs_of_three_classes_take_seconds() -> None:
+    rng = np.random.default_rng(0)
+    labels = rng.integers(3, size=300)
+    given = np.where(rng.random((500, 300)) < rng.beta(0.5, 1, 300), rng.integers(3, size=(500, 300)), labels)
+    start = time.process_time()
+    vote = majority_vote(result(given != labels, classes=[0, 1, 2], predictions=given), ties="wrong")
+    assert time.process_time() - start < 8  # ten times that where every coefficient of the polynomials is made
+    votes = np.stack([(given == label).sum(axis=0) for label in range(3)])
+    of_others = np.where(np.arange(3)[:, None] == labels, -1, votes).max(axis=0)
+    assert vote.accuracy[-1].estimate == (votes[labels, np.arange(300)] > of_others).mean()
 
 
 @given(st.integers(2, 6), st.integers(1, 8), st.integers(0, 1000), st.sampled_from(["coin", "wrong", "right"]))

@@ -8,7 +8,9 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import redirect_stdout
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,6 +27,21 @@ def work(folder):
 for _ in stream(work, [sys.argv[1]] * 2, n_jobs=2):
     pass
 """
+
+
+@pytest.mark.parametrize("n_jobs", [0, 1.5, "2", True])
+def test_what_is_no_number_of_processes_is_refused(n_jobs: Any) -> None:
+    with pytest.raises((ValueError, TypeError), match=f"^n_jobs must be .*; got {n_jobs!r}$"):
+        list(stream(abs, [1], n_jobs=n_jobs))
+
+
+def test_workers_print_where_their_caller_does(capfd: pytest.CaptureFixture[str]) -> None:
+    list(stream(print, ["to stdout"] * 3, n_jobs=2))
+    with redirect_stdout(sys.stderr):
+        list(stream(print, ["to stderr"] * 3, n_jobs=2))
+    out, err = capfd.readouterr()
+    assert (out.count("to stdout"), out.count("to stderr")) == (3, 0)
+    assert (err.count("to stdout"), err.count("to stderr")) == (0, 3)
 
 
 def alive(pid: int) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import sys
 import threading
 import time
+from contextlib import redirect_stdout
 from functools import cache
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from milfast import _core
 
@@ -37,8 +39,8 @@ def stream(function: Callable[[T], R], items: Iterable[T], *, n_jobs: int) -> It
 
     Raises
     ------
-    ValueError
-        When `n_jobs` is 0.
+    ValueError, TypeError
+        As `number`.
 
     Examples
     --------
@@ -48,7 +50,7 @@ def stream(function: Callable[[T], R], items: Iterable[T], *, n_jobs: int) -> It
     """
     import joblib
 
-    n_workers = joblib.effective_n_jobs(n_jobs)
+    n_workers = number(n_jobs)
     if n_workers == 1:
         yield from map(function, items)
         return
@@ -56,18 +58,69 @@ def stream(function: Callable[[T], R], items: Iterable[T], *, n_jobs: int) -> It
     # joblib caps the threads of BLAS and OpenMP libraries in its workers, but does not know ours
     with joblib.parallel_config(backend="loky", inner_max_num_threads=threads):
         parallel = joblib.Parallel(n_jobs=n_workers, return_as="generator_unordered", batch_size=1)
-    path = list(sys.path)
-    yield from parallel(joblib.delayed(_call)(function, item, threads, os.getpid(), path) for item in items)
+    # what is printed goes where it would go without workers: a caller whose output is a table has redirected it
+    aside = sys.stdout is sys.stderr
+    caller = _Caller(os.getpid(), threads, aside, tuple(sys.path))
+    yield from parallel(joblib.delayed(_call)(function, item, caller) for item in items)
 
 
-def _call(function: Callable[[T], R], item: T, threads: int, parent: int, path: list[str]) -> R:
-    _end_with(parent)
+def number(n_jobs: int | None) -> int:
+    """Number of processes.
+
+    Parameters
+    ----------
+    n_jobs : int or None
+        -1 for one per processor; None leaves it to `joblib.parallel_config`, or is 1.
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    ValueError
+        When `n_jobs` is 0.
+    TypeError
+        When it is no integer.
+
+    Examples
+    --------
+    >>> from milfast.workers import number
+    >>> number(2)
+    2
+    """
+    import joblib
+
+    if n_jobs is not None:
+        if isinstance(n_jobs, bool):
+            raise TypeError(f"n_jobs must be an integer, the number of processes; got {n_jobs!r}")
+        try:
+            n_jobs = operator.index(n_jobs)
+        except TypeError:
+            raise TypeError(f"n_jobs must be an integer, the number of processes; got {n_jobs!r}") from None
+        if n_jobs == 0:
+            raise ValueError("n_jobs must be a number of processes, or -1 for one per processor; got 0")
+    return int(joblib.effective_n_jobs(n_jobs))
+
+
+class _Caller(NamedTuple):
+    """What a worker has to know of the process that it works for."""
+
+    pid: int
+    threads: int
+    aside: bool
+    path: tuple[str, ...]
+
+
+def _call(function: Callable[[T], R], item: T, caller: _Caller) -> R:
+    _end_with(caller.pid)
     # joblib uses workers again, whose path is that of when they were started
-    sys.path[:] = path
-    _core.set_num_threads(threads)
+    sys.path[:] = caller.path
+    _core.set_num_threads(caller.threads)
     if "torch" in sys.modules:
-        sys.modules["torch"].set_num_threads(threads)
-    return function(item)
+        sys.modules["torch"].set_num_threads(caller.threads)
+    with redirect_stdout(sys.stderr if caller.aside else sys.stdout):
+        return function(item)
 
 
 @cache

@@ -40,7 +40,7 @@ def chance_level(n_samples: int, a: ArrayLike, b: ArrayLike, metric: str = "jacc
     ValueError
         When a size is negative or larger than `n_samples`, or `metric` is unknown.
     TypeError
-        When sizes are not integers.
+        When `n_samples` or sizes are not integers.
 
     Examples
     --------
@@ -51,6 +51,10 @@ def chance_level(n_samples: int, a: ArrayLike, b: ArrayLike, metric: str = "jacc
     array([0.0531, 0.1764])
     """
     name = metric_of(metric)
+    if isinstance(n_samples, (bool, np.bool_)) or not isinstance(n_samples, (int, np.integer)):
+        raise TypeError(f"n_samples must be an integer, the number of samples; got {n_samples!r}")
+    if not 0 <= n_samples < 2**53:
+        raise ValueError(f"n_samples must not be negative and be below 2**53; got {n_samples}")
     sets = [np.asarray(x) for x in (a, b)]
     for label, x in zip("ab", sets, strict=True):
         if x.dtype.kind not in "iu":

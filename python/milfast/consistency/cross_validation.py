@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from milfast.consistency.error_consistency import ErrorConsistency, error_consistency
-from milfast.consistency.repeats import Labels, Part, Plan, prediction_codes
+from milfast.consistency.repeats import Labels, Part, Plan, copied, encoded, prediction_codes
 from milfast.seeding import root_seed
-from milfast.workers import stream
+from milfast.workers import number, stream
 
 if TYPE_CHECKING:
     import os
@@ -363,7 +363,8 @@ def consistency_of(models: Iterable[Any], X: Any, y: ArrayLike | None = None) ->
     X : array_like, data frame, sparse matrix or Bags
         Samples that none of the models was trained on. With `milfast.Bags` the bags are the samples.
     y : array_like, shape (n_samples,), optional
-        Labels; for bags by default theirs.
+        Labels; for bags by default theirs. Classes that only the models know, by their ``classes_``, may be predicted,
+        and are wrong.
 
     Returns
     -------
@@ -405,11 +406,14 @@ def consistency_of(models: Iterable[Any], X: Any, y: ArrayLike | None = None) ->
     else:
         X, n_samples = _samples(X, "X")
     target = Labels.of(y, "y", n_samples)
+    more = _known_only_to(models, target.classes)
+    if len(more):
+        target = Labels.of(target.values, "y", n_samples, np.union1d(target.classes, more))
     errors = np.empty((len(models), (n_samples + 7) // 8), dtype=np.uint8)
     predicted = np.zeros(len(target.classes), dtype=np.int64)
     for row, model in enumerate(models):
         try:
-            codes = prediction_codes(model.predict(X), target.classes, n_samples, type(model).__name__)
+            codes = prediction_codes(model.predict(copied(X)), target.classes, n_samples, type(model).__name__)
         except Exception as error:
             error.add_note(f"while predicting with models[{row}]")
             raise
@@ -432,6 +436,21 @@ def consistency_of(models: Iterable[Any], X: Any, y: ArrayLike | None = None) ->
     if result.constant:
         _warn_of_constant(result)
     return result
+
+
+def _known_only_to(models: Iterable[Any], classes: NDArray[Any]) -> NDArray[Any]:
+    """Classes of models that no sample has: to predict them is an error, and not a model of something else."""
+    found = classes[:0]
+    for model in models:
+        own = getattr(model, "classes_", None)
+        if isinstance(own, np.ndarray) and own.ndim == 1 and _kind(own) == _kind(classes):
+            found = np.union1d(found, own[encoded(own, classes) < 0])
+    return found
+
+
+def _kind(labels: NDArray[Any]) -> str:
+    """Numbers can be put in order with numbers, and strings with strings."""
+    return "number" if labels.dtype.kind in "biuf" else labels.dtype.kind
 
 
 def _told(callback: Callable[[int, int], object], total: int, done: int) -> None:
@@ -548,13 +567,14 @@ def _samples(X: Any, name: str) -> tuple[Any, int]:
 
 
 def _finite(X: Any, name: str, estimator: Any) -> bool:
-    """Whether all features are known to be finite; refuses others where the estimator cannot take them."""
+    """Whether no fit has to look for NaN and infinity again; refuses them where the estimator cannot take them."""
     if type(X) is not np.ndarray or X.dtype.kind not in "biuf":
         return False
+    composite = any("__" in parameter for parameter in estimator.get_params(deep=True))
     odd = np.argwhere(~np.isfinite(X)) if X.dtype.kind == "f" else np.empty((0, X.ndim), dtype=int)
     if not len(odd):
-        return True
-    composite = any("__" in parameter for parameter in estimator.get_params(deep=True))
+        # steps of a pipeline, and what others wrote, may make NaN of finite numbers, which the next one has to refuse
+        return not composite and type(estimator).__module__.startswith("sklearn.")
     if not composite and not _takes_nan(estimator):
         place = tuple(odd[0].tolist())
         raise ValueError(
@@ -610,9 +630,7 @@ def in_processes(
     -------
     list of Part
     """
-    import joblib
-
-    workers = joblib.effective_n_jobs(n_jobs)
+    workers = number(n_jobs)
     progress = _Progress(plan, repeats, stop, done)
     if size is None and workers > 1:
         # what comes first is done here: it shows whether processes pay

@@ -7,7 +7,7 @@ import math
 import operator
 import time
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -85,7 +85,8 @@ class ConsistencyCurve:
     proportions : ndarray of float64, shape (n_subsets,)
         Share of all samples that each subset was asked to have.
     n_samples : ndarray of int64, shape (n_subsets,)
-        Samples it has.
+        Samples it has; with ``subset="each-run"`` and groups runs have different numbers, and this is their mean,
+        rounded.
     errors : ndarray of int64, shape (n_subsets, runs)
         Errors of each run.
     intersections, unions : ndarray of int64, shape (n_subsets, runs * (runs - 1) / 2)
@@ -103,6 +104,8 @@ class ConsistencyCurve:
         `random_state` with which the curve comes out again.
     seconds : float
         Time of the whole call.
+    run_samples : ndarray of int64, shape (n_subsets, runs)
+        Samples that each run has; `n_samples` where it is not given.
     """
 
     model: str
@@ -119,24 +122,32 @@ class ConsistencyCurve:
     stratify: bool
     seed: int
     seconds: float
+    run_samples: Counts = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int64))
+
+    def __post_init__(self) -> None:
+        if not self.run_samples.size:
+            object.__setattr__(self, "run_samples", np.repeat(self.n_samples[:, np.newaxis], self.runs, axis=1))
 
     @property
     def accuracies(self) -> Numbers:
         """Accuracy of each run, shape (n_subsets, runs)."""
-        found: Numbers = 1 - self.errors / self.n_samples[:, np.newaxis]
+        found: Numbers = 1 - self.errors / self.run_samples
         return found
 
     @property
     def accuracy(self) -> Numbers:
         """Mean accuracy over the runs of each subset, shape (n_subsets,)."""
-        found: Numbers = 1 - self.errors.sum(axis=1) / (self.n_samples * self.runs)
+        alike = (self.run_samples == self.n_samples[:, np.newaxis]).all(axis=1)
+        exact = 1 - self.errors.sum(axis=1) / (self.n_samples * self.runs)  # rounded once
+        found: Numbers = np.where(alike, exact, self.accuracies.mean(axis=1))
         return found
 
     @property
     def pair_accuracies(self) -> Numbers:
         """Mean accuracy of both runs of each pair, shape (n_subsets, n_pairs)."""
         first, second = np.triu_indices(self.runs, 1)
-        found: Numbers = 1 - (self.errors[:, first] + self.errors[:, second]) / (2 * self.n_samples[:, np.newaxis])
+        n, m = self.run_samples[:, first], self.run_samples[:, second]
+        found: Numbers = 1 - (self.errors[:, first] * m + self.errors[:, second] * n) / (2 * n * m)
         return found
 
     @property
@@ -394,7 +405,8 @@ class ConsistencyCurve:
             for name, dtype in (("proportions", np.float64), ("constant", np.bool_))
         }
         n = len(arrays["proportions"])
-        for name in ("n_samples", "errors", "intersections", "unions"):
+        several = ("errors", "intersections", "unions") + ("run_samples",) * ("run_samples" in values)
+        for name in ("n_samples", *several):
             counts = np.array(values[name], dtype=np.int64)
             arrays[name] = counts if name == "n_samples" else counts.reshape(n, -1)
         return cls(**(values | arrays))
@@ -502,14 +514,14 @@ def consistency_curve(
     for index, outcome in stream(work, enumerate(sizes.tolist()), n_jobs=n_jobs):
         found[index] = outcome
         if callback is not None:
-            callback(len(found), len(sizes), f"{outcome.n_samples} of {n} samples")
+            callback(len(found), len(sizes), f"{round(float(np.mean(outcome.n_samples)))} of {n} samples")
     for category, text in dict.fromkeys(told for index in sorted(found) for told in found[index].warnings):
         warnings.warn(text, category, stacklevel=2)
     outcomes = [found[i] for i in np.argsort(shares, kind="stable").tolist()]
     return ConsistencyCurve(
         model=_name(estimator),
         proportions=np.sort(shares, kind="stable"),
-        n_samples=np.array([outcome.n_samples for outcome in outcomes], dtype=np.int64),
+        n_samples=np.rint([np.mean(outcome.n_samples) for outcome in outcomes]).astype(np.int64),
         errors=np.stack([outcome.errors for outcome in outcomes]),
         intersections=np.stack([outcome.intersections for outcome in outcomes]),
         unions=np.stack([outcome.unions for outcome in outcomes]),
@@ -521,6 +533,7 @@ def consistency_curve(
         stratify=bool(stratify),
         seed=plan.seed,
         seconds=time.perf_counter() - start,
+        run_samples=np.stack([outcome.n_samples for outcome in outcomes]),
     )
 
 
@@ -531,7 +544,7 @@ def consistency_curve(
 class _Outcome:
     """What the runs of one proportion gave; see `ConsistencyCurve`."""
 
-    n_samples: int
+    n_samples: Counts
     errors: Counts
     intersections: Counts
     unions: Counts
@@ -545,7 +558,7 @@ def _repetition(item: tuple[int, int], *, plan: Plan, runs: int, shared: bool) -
 
     index, size = item
     y, groups = plan.y.values, plan.groups
-    n_samples = 0
+    n_samples = np.zeros(runs, dtype=np.int64)
     known = np.zeros((runs, len(y)), dtype=bool)
     wrong = np.zeros((runs, len(y)), dtype=bool)
     constants = []
@@ -568,7 +581,7 @@ def _repetition(item: tuple[int, int], *, plan: Plan, runs: int, shared: bool) -
             mine = slice(None) if shared else slice(run, run + 1)
             known[mine, rows] = True
             wrong[mine, rows] = result.error_sets()
-            n_samples = len(rows)
+            n_samples[mine] = len(rows)
     counts = wrong.sum(axis=1)
     both = intersections(wrong, condensed=True).astype(np.int64)
     first, second = np.triu_indices(runs, 1)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+import os
+import pickle
 import time
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,7 +18,6 @@ from milfast.consistency.cross_validation import LOOK, CrossValidated, in_proces
 from milfast.consistency.repeats import Part, Plan
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from milfast.datasets.tabular import Samples
@@ -147,11 +148,20 @@ def read(data: str, target: str | None, groups: str | None) -> Samples:
     FileNotFoundError
         When it is not on this machine.
     """
-    return _read(data, target, groups)
+    return _read(data, target, groups, _stamp(data))
+
+
+def _stamp(data: str) -> tuple[int, int] | None:
+    """What tells a file from one that was written over it."""
+    try:
+        found = os.stat(data)
+    except OSError:  # a data set by name
+        return None
+    return found.st_mtime_ns, found.st_size
 
 
 @lru_cache(maxsize=2)
-def _read(data: str, target: str | None, groups: str | None) -> Samples:
+def _read(data: str, target: str | None, groups: str | None, _: object) -> Samples:
     from milfast import datasets
 
     if data.endswith((".csv", ".csv.gz")):
@@ -314,6 +324,8 @@ def in_study(
     ------
     ValueError
         When predictions were to be kept, which a study does not.
+    TypeError
+        When the estimator cannot be pickled, so that it cannot be told from others.
     """
     import joblib
 
@@ -322,6 +334,13 @@ def in_study(
 
     if plan.keep_predictions:
         raise ValueError("a study keeps where predictions are wrong, not what they are: leave keep_predictions out")
+    try:
+        estimator_digest = joblib.hash(plan.estimator)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise TypeError(
+            f"a study must tell {type(plan.estimator).__name__} from others, and it cannot be pickled: put functions "
+            f"of its own into a module, or leave study out ({error.args[0] if error.args else error})"
+        ) from error
     given = {
         "model": type(plan.estimator).__name__,
         "data": None,
@@ -329,7 +348,7 @@ def in_study(
         "digest": joblib.hash(
             (plan.X, plan.y.values, plan.X_test, None if plan.y_test is None else plan.y_test.values, plan.groups)
         ),
-        "estimator_digest": joblib.hash(plan.estimator),
+        "estimator_digest": estimator_digest,
         "approach": "internal" if plan.y_test is None else "external",
         "folds": plan.folds,
         "stratify": plan.stratify,

@@ -65,13 +65,13 @@ class Labels:
         TypeError
             When labels cannot be put in order, as numbers and strings together.
         """
-        values = np.asarray(y)
+        values = _read(y, name)
         if values.ndim != 1:
             raise ValueError(f"{name} must have one label a sample, shape (n_samples,); its shape is {values.shape}")
         if len(values) != n_samples:
             samples = "X_test" if name == "y_test" else "X"
             raise ValueError(f"{name} has {len(values)} entries, {samples} has {n_samples} samples")
-        for place in np.flatnonzero(_missing(values)):
+        for place in np.flatnonzero(missing(values)):
             raise ValueError(f"{name}[{place}] is {values[place]}: a sample without one cannot be used, leave it out")
         if classes is None:
             try:
@@ -88,7 +88,21 @@ class Labels:
         return cls(values, classes, found)
 
 
-def _missing(values: NDArray[Any]) -> NDArray[np.bool_]:
+def _read(y: Any, name: str) -> NDArray[Any]:
+    """Labels as an array; a list of several types is not made one of strings, which would make labels of NaN or 1."""
+    mask = np.ma.getmaskarray(y) if isinstance(y, np.ma.MaskedArray) else np.zeros(0, dtype=bool)
+    for place in np.flatnonzero(mask):
+        raise ValueError(f"{name}[{place}] is masked: a sample without a label cannot be used, leave it out")
+    values = np.asarray(y)
+    if values.dtype.kind in "US" and not isinstance(y, np.ndarray):
+        given = np.asarray(y, dtype=object)
+        if not all(isinstance(value, (str, bytes)) for value in given.flat):
+            return given
+    return values
+
+
+def missing(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which labels are none: NaN, None, or pandas' own signs for it."""
     if values.dtype.kind in "fc":
         return np.asarray(np.isnan(values))
     if values.dtype.kind == "M":
@@ -174,7 +188,8 @@ class Plan:
     seed : int
         Root seed.
     finite : bool
-        Whether all features are known to be finite numbers, so that no fit has to look again.
+        Whether no fit has to look for NaN and infinity again: all features are known to be finite, and the estimator
+        makes no others of them.
     keep_predictions : bool
     """
 
@@ -280,7 +295,7 @@ class _Fits:
                 if plan.X_test is None:
                     together[test] = self.codes(model.predict(self.rows(test)), len(test))
                     continue
-                codes = self.codes(model.predict(plan.X_test), len(plan.target.codes))
+                codes = self.codes(model.predict(copied(plan.X_test)), len(plan.target.codes))
             yield codes
         if plan.X_test is None:
             yield together
@@ -298,7 +313,7 @@ class _Fits:
         return model
 
     def rows(self, index: NDArray[np.intp]) -> Any:
-        """Some samples."""
+        """A copy of some samples."""
         if not self.frame:
             return self.plan.X[index]
         from sklearn.utils import _safe_indexing
@@ -309,6 +324,11 @@ class _Fits:
         """Places of predictions among the classes."""
         classes = self.plan.y.classes
         return prediction_codes(predicted, classes, n_samples, type(self.plan.estimator).__name__)
+
+
+def copied(X: Any) -> Any:
+    """Samples that a model may change, as ``StandardScaler(copy=False)`` does, without any other one seeing it."""
+    return X.copy() if isinstance(X, np.ndarray) or hasattr(X, "iloc") or hasattr(X, "tocsr") else X
 
 
 def prediction_codes(predicted: Any, classes: NDArray[Any], n_samples: int, model: str) -> NDArray[np.intp]:

@@ -13,6 +13,7 @@ import numpy as np
 
 from milfast._core import sample_counts
 from milfast.consistency.agreement import summary
+from milfast.consistency.repeats import missing
 from milfast.seeding import root_seed, seed_sequence
 from milfast.uncertainty import Interval
 
@@ -554,6 +555,8 @@ def _clusters(groups: ArrayLike | None, n: int) -> tuple[NDArray[np.int64], int]
     values = np.asarray(groups)
     if values.shape != (n,):
         raise ValueError(f"groups must have one entry a sample, {n}; got shape {values.shape}")
+    for place in np.flatnonzero(missing(values)):
+        raise ValueError(f"groups[{place}] is {values[place]}: give a sample without one a group of its own")
     found, member = np.unique(values, return_inverse=True)
     if len(found) < 2:
         raise ValueError("groups holds one group: at least two are needed to resample them")

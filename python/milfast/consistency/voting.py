@@ -7,6 +7,7 @@ import itertools
 import math
 import operator
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -171,13 +172,17 @@ def majority_vote(
     n_sets, n = len(result.errors), int(result.n_samples)
     numbers = _voters(voters, n_sets)
     wrong = sample_counts(result.errors, n_samples=n).astype(np.int64)
-    votes = np.stack([n_sets - wrong, wrong], axis=1) if len(result.classes) <= 2 else _votes(result, n_sets - wrong)
+    of_two = len(result.classes) <= 2
+    votes = np.stack([n_sets - wrong, wrong], axis=1) if of_two else _votes(result, n_sets - wrong)
     kinds, member = np.unique(votes, axis=0, return_inverse=True)
     member = member.reshape(-1)
     single = (n_sets - wrong) / n_sets
     accuracy, gain = [], []
     for k in numbers:
-        right = np.array([_right(kind.tolist(), k, ties) for kind in kinds])[member]
+        if of_two:
+            right = np.array(_right_of_two(n_sets, k, ties))[n_sets - wrong]
+        else:
+            right = np.array([_right(kind.tolist(), k, ties) for kind in kinds])[member]
         accuracy.append(_mean(right, level, (0.0, 1.0)))
         gain.append(_mean(right - single, level, (-1.0, 1.0)))
     return MajorityVote(
@@ -268,6 +273,24 @@ def _right(votes: Sequence[int], k: int, ties: str) -> float:
     return elected / (share * math.comb(true + sum(others), k))
 
 
+def _right_of_two(n_sets: int, k: int, ties: str) -> list[float]:
+    """The same for two classes, for 0, 1, ..., n_sets runs that are right.
+
+    One more run that is right wins exactly the draws of it, of those that lack one vote.
+    """
+    most = k // 2 + 1
+    elected, draws, found = 0, math.comb(n_sets, k), []
+    for right in range(n_sets + 1):
+        won = 2 * elected
+        if k % 2 == 0 and ties != "wrong":
+            tied = math.comb(right, k // 2) * math.comb(n_sets - right, k // 2)
+            won += tied if ties == "coin" else 2 * tied
+        found.append(won / (2 * draws))
+        if right < n_sets:
+            elected += math.comb(right, most - 1) * math.comb(n_sets - right - 1, k - most)
+    return found
+
+
 def _ways(counts: Sequence[int], most: int, draws: int) -> list[int]:
     """Ways to make so many draws from classes of so many runs, none of them more often than `most`.
 
@@ -279,15 +302,37 @@ def _ways(counts: Sequence[int], most: int, draws: int) -> list[int]:
     if len(counts) == 1:
         return [0] * (draws == most) + [math.comb(counts[0], draws)]
     together = [np.ones(1, dtype=object)]
-    for count in counts:
-        below = np.array([math.comb(count, x) for x in range(min(count, most - 1) + 1)], dtype=object)
+    *others, last = counts
+    for count in others:
+        below = _choices(count)[:most]
         following = [np.convolve(ways, below)[: draws + 1] for ways in together]
         if count >= most:
             exactly = math.comb(count, most)
             moved = [np.concatenate([np.zeros(most, dtype=object), ways * exactly])[: draws + 1] for ways in together]
             following = [_sum(*pair) for pair in itertools.zip_longest(following, [np.zeros(1, dtype=object), *moved])]
         together = following
-    return [int(ways[draws]) if len(ways) > draws else 0 for ways in together]
+    # of the product with the last one a single coefficient is asked for
+    below = _choices(last)[:most]
+    found = [_coefficient(ways, below, draws) for ways in together]
+    if last >= most:
+        exactly = math.comb(last, most)
+        more = [int(ways[draws - most]) * exactly if 0 <= draws - most < len(ways) else 0 for ways in together]
+        return [x + y for x, y in zip([*found, 0], [0, *more], strict=True)]
+    return found
+
+
+@lru_cache(maxsize=32)  # those of one sample
+def _choices(count: int) -> NDArray[Any]:
+    """Ways to draw 0, 1, ..., count of so many."""
+    return np.array([math.comb(count, x) for x in range(count + 1)], dtype=object)
+
+
+def _coefficient(a: NDArray[Any], b: NDArray[Any], power: int) -> int:
+    """One coefficient of the product of two polynomials."""
+    first, last = max(0, power - len(b) + 1), min(power, len(a) - 1)
+    if first > last:
+        return 0
+    return int(a[first : last + 1] @ b[power - last : power - first + 1][::-1])
 
 
 def _sum(a: NDArray[Any] | None, b: NDArray[Any]) -> NDArray[Any]:

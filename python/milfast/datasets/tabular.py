@@ -133,7 +133,11 @@ def _parse(content: bytes, path: Path, target: str, groups: str | None) -> Sampl
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not UTF-8 text: {error}") from None
     reader = csv.reader(io.StringIO(text, newline=""))
-    header = [name.strip() for name in next(reader, [])]
+    try:
+        header = [name.strip() for name in next(reader, [])]
+        found = [(row, reader.line_num) for row in reader if row]
+    except csv.Error as error:
+        raise ValueError(f"{path}, line {reader.line_num}: {error}; is a quotation mark left open?") from None
     if not header:
         raise ValueError(f"{path} is empty")
     for name in header:
@@ -142,16 +146,12 @@ def _parse(content: bytes, path: Path, target: str, groups: str | None) -> Sampl
     for wanted in filter(None, (target, groups)):
         if wanted not in header:
             raise ValueError(f"{path} has no column {wanted!r}; it has {', '.join(header)}")
-    rows, lines = [], []
-    for row in reader:
-        if not row:
-            continue
+    for row, line in found:
         if len(row) != len(header):
-            raise ValueError(f"{path}, line {reader.line_num}: {len(row)} cells, but the header has {len(header)}")
-        rows.append(row)
-        lines.append(reader.line_num)
-    if not rows:
+            raise ValueError(f"{path}, line {line}: {len(row)} cells, but the header has {len(header)}")
+    if not found:
         raise ValueError(f"{path} has a header but no rows: at least one sample is needed")
+    rows, lines = zip(*found, strict=True)
     columns = {
         name: [cell.strip() for cell in cells] for name, cells in zip(header, zip(*rows, strict=True), strict=True)
     }
@@ -176,6 +176,11 @@ def _parse(content: bytes, path: Path, target: str, groups: str | None) -> Sampl
         features.append(numbers)
     if not features:
         raise ValueError(f"{path} has no features: the only column is {target!r}")
+    labels = _numbers(columns[target])
+    for odd in np.flatnonzero(np.isnan(labels)) if labels is not None else ():
+        raise ValueError(
+            f"{path}, line {lines[odd]}, column {target!r} is {columns[target][odd]}: leave rows without a label out"
+        )
     return Samples(
         X=np.ascontiguousarray(np.stack(features, axis=1)),
         y=_labels(columns[target]),
@@ -192,8 +197,12 @@ def _numbers(cells: Sequence[str]) -> NDArray[np.float64] | None:
 
 
 def _labels(cells: Sequence[str]) -> NDArray[Any]:
+    try:
+        return np.array([int(cell) for cell in cells], dtype=np.int64)  # float64 would make one of large neighbours
+    except (ValueError, OverflowError):
+        pass
     numbers = _numbers(cells)
-    if numbers is None or not np.isfinite(numbers).all():
+    if numbers is None or not (np.abs(numbers) < 2**53).all():
         return np.array(cells)
     whole = numbers.astype(np.int64)
     return whole if np.array_equal(whole, numbers) else np.array(cells)
