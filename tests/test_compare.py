@@ -24,6 +24,7 @@ from milfast.uncertainty import (
     compare_aucs,
     corrected_ttest,
     equivalence,
+    equivalence_auc,
     mcnemar,
     mean_interval,
     probability_of_improvement,
@@ -420,6 +421,46 @@ def test_a_margin_adds_tests_of_equivalence() -> None:
             assert found.difference is not None
             inside = -margin < found.difference.low and found.difference.high < margin
             assert inside == (found.p_value < 0.05)
+
+
+def test_equivalence_takes_the_standard_error_and_not_bounds_that_were_cut() -> None:
+    labels = np.repeat([0, 1], 4)
+    scores = {"a": [1, 2, 3, 5, 4, 6, 7, 8], "b": [6, 7, 3, 4, 5, 1, 2, 3.5]}
+    result = mf.compare(scores, labels, margin=0.9)
+    assert result.pairs[0].difference is not None
+    assert result.pairs[0].difference.high == 1
+    expected = equivalence_auc(scores["a"], scores["b"], labels, 0.9)
+    assert math.isclose(result.equivalences[0].log_p, expected.log_p, rel_tol=1e-9)
+    assert result.equivalences[0].difference is not None
+    assert result.equivalences[0].difference.high <= 1
+
+
+@pytest.mark.parametrize("design", ["plain", "folds", "clusters", "seeds"])
+def test_a_margin_may_be_open_on_one_side(design: str) -> None:
+    scores, labels = data(n_seeds=3 if design == "seeds" else None)
+    options: dict[str, Any] = {"folds": {"folds": np.arange(240) // 48}, "clusters": {"clusters": np.arange(240) // 8}}
+    for margin, shown, title in (
+        ((-0.05, math.inf), [-0.05, None], "non-inferiority, margin -0.05"),
+        ((-math.inf, 0.05), [None, 0.05], "non-superiority, margin 0.05"),
+    ):
+        result = mf.compare(scores, labels, margin=margin, n_boot=200, **options.get(design, {}))
+        assert result.equivalences[0].method == title
+        assert json.loads(result.card("json"))["margin"] == shown
+        json.dumps(result.to_dict(), allow_nan=False)
+        assert "inf" not in re.sub("inferior", "", result.card())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"margin": 2}, "margin is a difference of figures between 0 and 1"),
+        ({"margin": (-math.inf, math.inf)}, "margin must be finite on one side at least"),
+        ({"margin": 0.1, "level": 0.4}, "level must be above 0.5"),
+    ],
+)
+def test_margins_are_looked_at_before_anything_is_computed(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        mf.compare({"a": [0.1, math.nan], "b": [0.1, 0.3]}, [0, 1], **options)
 
 
 # ---------------------------------------------------------------- doubts

@@ -143,6 +143,14 @@ def test_the_table_the_warnings_and_the_exit_status(capsys: pytest.CaptureFixtur
     assert "undefined" in capsys.readouterr().out
 
 
+def test_any_undefined_test_shows_in_the_exit_status(capsys: pytest.CaptureFixture[str]) -> None:
+    files = [write("ours.csv", rows_of("ours")), write("copy.csv", rows_of("ours"))]
+    assert cli.main(["compare", *files]) == 0  # p = 1
+    # equal scores have no standard error, so nothing says that they are equal up to a margin
+    assert cli.main(["compare", *files, "--margin", "0.1"]) == 1
+    assert "undefined" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("form", ["table", "markdown", "latex", "csv", "json"])
 def test_every_form_has_every_row(capsys: pytest.CaptureFixture[str], form: str) -> None:
     assert cli.main(["compare", *two(), "--format", form, "--margin", "0.3"]) == 0

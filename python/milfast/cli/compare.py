@@ -104,7 +104,8 @@ def run(options: argparse.Namespace) -> int:
         _show(result, options.format)
         for doubt in result.warnings:
             print(f"milfast: warning: {doubt.text}", file=sys.stderr)
-    return 1 if any(math.isnan(pair.log_p) for pair in result.pairs) else 0
+    tests = [*result.pairs, *result.equivalences, *(result.joint,) * (result.joint is not None)]
+    return 1 if any(math.isnan(test.log_p) for test in tests) else 0
 
 
 def _show(result: ComparedModels, form: table.Format) -> None:

@@ -231,7 +231,11 @@ def facts(result: ComparedModels) -> list[tuple[str, str]]:
     if d["correction"] is not None:
         found.append(("correction", f"{d['correction']}, {len(result.pairs)} pairs"))
     if d["margin"] is not None:
-        found.append(("margin of equivalence", f"{d['margin'][0]:g} to {d['margin'][1]:g}"))
+        low, high = d["margin"]
+        if low is None or high is None:  # one side is open
+            found.append(("margin", f"{low if high is None else high:g}"))
+        else:
+            found.append(("margin of equivalence", f"{low:g} to {high:g}"))
     found.append(("runs without a value", f"{d['n_undefined_runs']} of {d['n_runs']}"))
     if d["n_boot"] is not None:
         found.append(

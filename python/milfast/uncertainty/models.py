@@ -22,13 +22,13 @@ from milfast.uncertainty.doubts import Doubt, doubts
 from milfast.uncertainty.intervals import (
     Interval,
     _expit,
-    _number,
     _require_level,
     _wilson,
     _z,
     auc_interval,
     mean_interval,
 )
+from milfast.uncertainty.margins import TOST_NOTE, read_margins, require_tost_level, tost_title
 from milfast.uncertainty.paired import cochran_q, equivalence, mcnemar
 from milfast.uncertainty.resampling import bounds_of_replicates, require_draws
 from milfast.uncertainty.tails import (
@@ -37,6 +37,7 @@ from milfast.uncertainty.tails import (
     log_upper_chi2,
     log_upper_f,
     log_upper_normal,
+    log_upper_t,
 )
 
 if TYPE_CHECKING:
@@ -377,6 +378,10 @@ def compare(
     ['one-seed']
     """
     _require_level(level)
+    margins = None
+    if margin is not None:
+        require_tost_level(level)
+        margins = read_margins(margin)
     draws = require_draws(n_boot, level) if clusters is not None else 0
     design = read(predictions, labels, kind=kind, folds=folds, seeds=seeds, clusters=clusters, pos_label=pos_label)
     work = _Comparer(design, float(level), draws, root_seed(random_state))
@@ -389,8 +394,8 @@ def compare(
         improvements = tuple(work.improvement(a, b) for a, b in chosen) if work.several_runs else ()
         equivalences = (
             ()
-            if margin is None
-            else tuple(work.equivalence(a, b, pair, margin) for (a, b), pair in zip(chosen, pairs, strict=True))
+            if margins is None
+            else tuple(work.equivalence(a, b, pair, margins) for (a, b), pair in zip(chosen, pairs, strict=True))
         )
         joint = work.joint() if len(design.names) > 2 else None
         variances = work.variances()
@@ -417,7 +422,7 @@ def compare(
         joint=joint,
         variances=variances,
         warnings=found,
-        design=work.described(margin, selected_on_test),
+        design=work.described(margins, selected_on_test),
         runs=design.runs,
     )
 
@@ -586,7 +591,7 @@ class _Comparer:
         half = _t(df, self.level) * se
         log_p = log_two_sided_normal(gap / se) if plain else log_two_sided_t(gap / se, df)
         return self._result(
-            a, b, (max(-1.0, gap - half), min(1.0, gap + half)), log_p, gap / se, () if plain else (df,), method, ()
+            a, b, (max(-1.0, gap - half), min(1.0, gap + half)), log_p, gap / se, () if plain else (df,), method, (), se
         )
 
     def _cluster_bootstrap(self, a: int, b: int) -> Comparison:
@@ -641,6 +646,7 @@ class _Comparer:
         df: tuple[float, ...],
         method: str,
         notes: tuple[str, ...],
+        se: float | None = None,
     ) -> Comparison:
         design = self.design
         means = float(design.means[a]), float(design.means[b])
@@ -656,7 +662,7 @@ class _Comparer:
             n=design.n,
             measure=design.measure,
             notes=notes,
-            details=sizes | {"n_seeds": design.n_seeds},
+            details=sizes | {"n_seeds": design.n_seeds} | ({} if se is None else {"se": se}),
         )
 
     def _names(self, a: int, b: int) -> tuple[str, str]:
@@ -681,19 +687,15 @@ class _Comparer:
             found, notes=(*found.notes, "the bounds take folds as independent, though they share training items")
         )
 
-    def equivalence(self, a: int, b: int, pair: Comparison, margin: Any) -> Comparison:
+    def equivalence(self, a: int, b: int, pair: Comparison, margins: tuple[float, float]) -> Comparison:
         """Whether the two are equal up to a margin, by the standard error of their test."""
-        low, high = _margins(margin)
+        low, high = margins
         design = self.design
         if pair.method.endswith("McNemar"):
-            return equivalence(
-                design.values[a][0], design.values[b][0], (low, high), level=self.level, names=pair.names
-            )
+            return equivalence(design.values[a][0], design.values[b][0], margins, level=self.level, names=pair.names)
         assert pair.difference is not None
         gap = pair.difference.estimate
         inner = 2 * self.level - 1
-        if inner <= 0:
-            raise ValueError(f"level must be above 0.5 for equivalence; got {self.level}")
         if pair.method == "cluster bootstrap":
             replicates = self._resampled()[a] - self._resampled()[b]
             defined = replicates[np.isfinite(replicates)]
@@ -705,22 +707,23 @@ class _Comparer:
             statistic = math.nan
         else:
             df = pair.df[0] if pair.df else math.inf
-            se = pair.difference.half_width / _t(df, self.level)
+            # not from the bounds, which may have been cut to [-1, 1]
+            se = pair.details.get("se", math.nan)
             if not se > 0:
                 return replace(
                     pair, method="equivalence undefined", log_p=math.nan, notes=("there is no spread",), pairs=()
                 )
             statistic = min((gap - low) / se, (high - gap) / se)
-            log_p = log_upper_normal(statistic) if math.isinf(df) else _log_upper_t(statistic, df)
+            log_p = log_upper_normal(statistic) if math.isinf(df) else log_upper_t(statistic, df)
             half = _t(df, inner) * se
-            bounds = gap - half, gap + half
+            bounds = max(-1.0, gap - half), min(1.0, gap + half)
         return replace(
             pair,
             difference=replace(pair.difference, low=bounds[0], high=bounds[1], level=inner),
             log_p=log_p,
             statistic=statistic,
-            method=f"equivalence within {low:g} to {high:g}",
-            notes=("a small p-value shows equivalence, a large one shows nothing",),
+            method=tost_title(low, high),
+            notes=(TOST_NOTE,),
         )
 
     # ---------------------------------------------------------------- all models
@@ -878,7 +881,7 @@ class _Comparer:
 
         return area
 
-    def described(self, margin: Any, selected_on_test: bool) -> dict[str, Any]:
+    def described(self, margins: tuple[float, float] | None, selected_on_test: bool) -> dict[str, Any]:
         """Sizes and options."""
         from milfast import __version__
 
@@ -906,7 +909,7 @@ class _Comparer:
             "n_boot": self.draws if self._replicates is not None else None,
             "n_undefined_resamples": resamples if self._replicates is not None else None,
             "bootstrap_seed": self.seed if self._replicates is not None else None,
-            "margin": None if margin is None else list(_margins(margin)),
+            "margin": None if margins is None else [side if math.isfinite(side) else None for side in margins],
             "selected_on_test": bool(selected_on_test),
             "milfast": __version__,
         }
@@ -927,22 +930,3 @@ def _t(df: float, level: float) -> float:
     from scipy.special import stdtrit
 
     return -float(stdtrit(df, (1 - level) / 2))
-
-
-def _log_upper_t(t: float, df: float) -> float:
-    """Log of P(T >= t)."""
-    half = log_two_sided_t(t, df) - math.log(2)
-    return half if t >= 0 else math.log1p(-math.exp(half))
-
-
-def _margins(margin: Any) -> tuple[float, float]:
-    if isinstance(margin, (tuple, list, np.ndarray)):
-        if len(margin) != 2:
-            raise ValueError(f"margin must be one number or a pair (lowest, highest); got {margin!r}")
-        low, high = _number(margin[0], "margin[0]"), _number(margin[1], "margin[1]")
-    else:
-        high = _number(margin, "margin")
-        low = -high
-    if not low < 0 < high:
-        raise ValueError(f"margin must reach below and above 0; got {low:g} to {high:g}")
-    return low, high
