@@ -622,6 +622,24 @@ def test_no_figure_has_more_digits_than_its_interval_supports() -> None:
                 assert half < 0.005 or 10**-decimals >= half / 36 or decimals == 2
 
 
+def test_names_cannot_break_the_tables_of_a_card() -> None:
+    scores, labels = data(n_models=4)
+    names = ["two\n\nlines", "*bold* `code`", "[1] _it_ a_b", "back\\slash|bar"]
+    result = mf.compare(dict(zip(names, scores.values(), strict=True)), labels)
+    marked = result.card("markdown")
+    for block in marked.split("\n\n")[:2]:
+        for line in block.splitlines():
+            assert re.sub(r"\\.", "", line).count("|") == 3
+    assert r"| \*bold\* \`code\` |" in marked
+    assert r"| [1] \_it\_ a_b |" in marked
+    assert r"| back\\slash\|bar |" in marked
+    assert "| two lines |" in marked
+    latex = result.card("latex").splitlines()
+    assert "" not in latex
+    assert not any(line.startswith(("[", "*")) for line in latex)
+    assert any(line.startswith(r"back\textbackslash{}slash\textbar{}bar & ") for line in latex)
+
+
 def test_table_and_dict_are_plain_and_complete() -> None:
     result = everything()
     rows = result.table()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import gzip
 import sys
+import zlib
 from contextlib import contextmanager
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
@@ -82,7 +84,7 @@ def read_table(file: str) -> list[dict[str, str]]:
     """
     table: list[dict[str, str]] = []
     with records(file) as (title, header, rows):
-        names = _names(title, header)
+        names = names_of(title, header)
         # spreadsheets leave commas behind the last column
         while names and not names[-1]:
             names.pop()
@@ -116,15 +118,35 @@ def records(file: str) -> Iterator[tuple[str, list[str], Iterator[tuple[str, lis
     Raises
     ------
     ValueError
-        When the file is empty.
+        When the file is empty, no text, or no CSV.
     """
     with open_text(file) as stream:
         title = "standard input" if file == "-" else file
-        reader = csv.reader(stream)
-        header = next(reader, None)
+        rows = _read(title, stream)
+        header = next(rows, None)
         if header is None:
             raise ValueError(f"{title} is empty")
-        yield title, header, ((f"{title}, line {reader.line_num}", row) for row in reader if row)
+        yield title, header[1], ((place, row) for place, row in rows if row)
+
+
+def _read(title: str, stream: TextIO) -> Iterator[tuple[str, list[str]]]:
+    """All rows with their places, and what is wrong with the file in words."""
+    reader = None
+    try:
+        first = stream.readline()
+        if not first:
+            return
+        # a byte order mark, which standard input has still, would stand before the quotes of the first name
+        reader = csv.reader(chain([first.removeprefix("\ufeff")], stream))
+        for row in reader:
+            yield f"{title}, line {reader.line_num}", row
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{title} is not UTF-8 text ({error.reason}): save it as CSV in UTF-8") from None
+    except csv.Error as error:
+        line = "" if reader is None else f", line {reader.line_num}"
+        raise ValueError(f"{title}{line}: {error}: is a quote left open, or is this no CSV?") from None
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise ValueError(f"{title} cannot be decompressed: {error}") from None
 
 
 def number(cell: str) -> int | float | None:
@@ -179,7 +201,7 @@ def column(file: str, header: Sequence[str], wanted: str | None, usual: Sequence
     ValueError
         When it is missing or there are two.
     """
-    names = _names(file, header)
+    names = names_of(file, header)
     for name in usual if wanted is None else (wanted,):
         if name in names:
             _require_once(file, names, name)
@@ -188,7 +210,24 @@ def column(file: str, header: Sequence[str], wanted: str | None, usual: Sequence
     raise ValueError(f"{file} has no column {missing}; it has {', '.join(names)}: name one with {flag}")
 
 
-def _names(file: str, header: Sequence[str]) -> list[str]:
+def names_of(file: str, header: Sequence[str]) -> list[str]:
+    """The names in a header.
+
+    Parameters
+    ----------
+    file : str
+        What to call the file in messages.
+    header : sequence of str
+
+    Returns
+    -------
+    list of str
+
+    Raises
+    ------
+    ValueError
+        When there is one, which holds other separators than commas.
+    """
     names = [name.strip().removeprefix("\ufeff") for name in header]
     if len(names) == 1 and any(mark in names[0] for mark in ";\t"):
         raise ValueError(f"{file}: cells must be separated by commas; the header is {names[0]!r}")

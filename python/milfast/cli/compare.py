@@ -78,7 +78,10 @@ def run(options: argparse.Namespace) -> int:
 
     named = {what: getattr(options, what) for what in ("labels", "id", "folds", "seeds", "clusters")}
     read = read_predictions(
-        options.files, scores=options.scores, columns=named, text_labels=options.pos_label is not None
+        options.files,
+        scores=options.scores,
+        columns=named,
+        text_labels=options.pos_label is not None and options.kind != "labels",
     )
     result = compare(
         read.predictions,
