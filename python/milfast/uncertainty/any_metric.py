@@ -13,7 +13,7 @@ import numpy as np
 from milfast.seeding import root_seed, seed_value
 from milfast.uncertainty.comparison import Comparison, read_names
 from milfast.uncertainty.intervals import _require_level
-from milfast.uncertainty.resampling import bootstrap_interval, cluster_codes
+from milfast.uncertainty.resampling import _number, bootstrap_interval, cluster_codes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -143,6 +143,10 @@ def compare_metric(
         raise ValueError(f"predictions_a and predictions_b must be alike to be compared; got {a.shape} and {b.shape}")
     seed = root_seed(random_state)
     code = cluster_codes(clusters, len(y))
+    estimates = _number(metric(a, y)), _number(metric(b, y))
+    for value, name in zip(estimates, ("predictions_a", "predictions_b"), strict=True):
+        if not math.isfinite(value):
+            raise ValueError(f"metric gives {value} for {name}: is there a NaN among them, or a class missing?")
     total = (draws if test == "exchange" else 0) + n_boot
     log_p, notes = math.nan, []
     if test == "exchange":
@@ -181,7 +185,7 @@ def compare_metric(
         details["n_clusters"] = int(code.max()) + 1
     return Comparison(
         names=read_names(names, 2),
-        estimates=(float(metric(a, y)), float(metric(b, y))),
+        estimates=estimates,
         difference=difference,
         log_p=log_p,
         statistic=difference.estimate,
@@ -201,7 +205,7 @@ class _Gain:
     metric: Callable[[Any, Any], Any]
 
     def __call__(self, a: Any, b: Any, y: Any) -> Any:
-        return self.metric(a, y) - self.metric(b, y)
+        return _number(self.metric(a, y)) - _number(self.metric(b, y))
 
 
 @dataclass(frozen=True)
@@ -230,8 +234,8 @@ class _Exchange:
         items = swapped if self.code is None else swapped[self.code]
         chosen = items.reshape(-1, *(1,) * (self.a.ndim - 1))
         try:
-            first = self.metric(np.where(chosen, self.b, self.a), self.y)
-            return float(first - self.metric(np.where(chosen, self.a, self.b), self.y))
+            first = _number(self.metric(np.where(chosen, self.b, self.a), self.y))
+            return first - _number(self.metric(np.where(chosen, self.a, self.b), self.y))
         except (ValueError, ArithmeticError):
             return math.nan
 
@@ -266,8 +270,6 @@ def _exchanged(
     total = 2**units if every else draws
     lots = [(i, min(_LOT, total - start), every) for i, start in enumerate(range(0, total, _LOT))]
     own = abs(exchange.gain(np.zeros(exchange.n_units, dtype=bool)))
-    if math.isnan(own):
-        raise ValueError("metric has no value on the whole sample: is there a NaN in predictions, or a class missing?")
     done = as_large = undefined = 0
     for found in _run(exchange, lots, n_jobs):
         # a difference that is the same up to rounding is as large
