@@ -399,6 +399,22 @@ def test_bags_are_clusters() -> None:
     )
 
 
+@pytest.mark.parametrize("kind", ["scores", "labels"])
+@pytest.mark.parametrize("folded", [False, True])
+@pytest.mark.parametrize("clustered", [False, True])
+def test_runs_that_are_all_alike_are_not_sure(kind: Any, folded: bool, clustered: bool) -> None:
+    labels = np.arange(120) % 2
+    options: dict[str, Any] = {"folds": np.arange(120) // 24} if folded else {}
+    if clustered:
+        options["clusters"] = np.arange(120) // 4
+    result = mf.compare({"a": np.stack([labels] * 3), "b": np.stack([labels] * 3)}, labels, kind=kind, **options)
+    trials = 30 if clustered else 60 if kind == "scores" else 120
+    expected = proportion_interval(trials, trials)
+    for found in result.estimates:
+        assert found.method == f"wilson (all {'folds' if folded else 'seeds'} alike)"
+        assert (found.estimate, found.low, found.high) == (1, expected.low, expected.high)
+
+
 # ---------------------------------------------------------------- equivalence
 
 

@@ -355,7 +355,8 @@ def compare(
     ComparedModels
         With ``table()``, ``summary()``, ``to_dict()`` and ``card()``. For an AUC over folds the mean of the AUCs of the
         folds is compared, as scores of different fits need not be comparable. Folds without a class are left out, for
-        all models, and counted.
+        all models, and counted. Where all folds, or seeds, of a model agree, Wilson's bounds take the place of its
+        interval, with as many trials as the rarer class has items, or as there are clusters.
 
     Raises
     ------
@@ -465,7 +466,19 @@ class _Comparer:
             return Interval(math.nan, math.nan, math.nan, self.level, "undefined (no fold)", 0, unit="runs")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # one fold: said among the doubts
-            return mean_interval(values, level=self.level, test_train_ratio=self._ratio, bounds=(0.0, 1.0))
+            found = mean_interval(values, level=self.level, test_train_ratio=self._ratio, bounds=(0.0, 1.0))
+        if len(values) > 1 and np.ptp(values) <= 8 * np.finfo(np.float64).eps:
+            low, high = self._cautious(found.estimate)
+            return replace(found, low=low, high=high, method="wilson (all folds alike)")
+        return found
+
+    def _cautious(self, mean: float) -> tuple[float, float]:
+        """Bounds where nothing varies: Wilson's, with as many trials as the rarer class has items, or clusters."""
+        counts = self.design.counts
+        units = self.design.n if self.design.positive is None else min(counts.values())
+        if self.clustered:
+            units = self._units()
+        return _wilson(mean * units, units, self.level) if units else (math.nan, math.nan)
 
     def _class_sizes(self) -> dict[str, int]:
         counts = self.design.counts
@@ -488,11 +501,9 @@ class _Comparer:
         variance, df = self._contrast({m: 1.0})
         sizes: dict[str, Any] = self._class_sizes() | self._cluster_sizes()
         if not variance > 0 or mean in (0.0, 1.0):
-            units = min(sizes[name] for name in ("n_pos", "n_neg")) if "n_pos" in sizes else design.n
-            if math.isnan(variance) or units < 1:
-                bounds, method = (math.nan, math.nan), "undefined"
-            else:
-                bounds, method = _wilson(mean * units, units, self.level), "wilson (all seeds alike)"
+            bounds, method = (math.nan, math.nan), "undefined"
+            if not math.isnan(variance):
+                bounds, method = self._cautious(mean), "wilson (all seeds alike)"
             return Interval(mean, *bounds, self.level, method, design.n, **sizes)
         half = _t(df, self.level) * math.sqrt(variance) / (mean * (1 - mean))
         centre = math.log(mean / (1 - mean))
