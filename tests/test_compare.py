@@ -415,6 +415,20 @@ def test_runs_that_are_all_alike_are_not_sure(kind: Any, folded: bool, clustered
         assert (found.estimate, found.low, found.high) == (1, expected.low, expected.high)
 
 
+def test_all_models_are_not_tested_without_what_no_spread_is_known_of() -> None:
+    labels = np.arange(60) % 2
+    noise = np.random.default_rng(3).normal(size=(3, 60))
+    sure = {"up": np.stack([labels] * 3) + 0.5, "down": 0.5 - np.stack([labels] * 3), "some": noise + labels}
+    result = mf.compare(sure, labels)
+    assert result.joint is not None
+    assert math.isnan(result.joint.log_p)
+    assert result.joint.notes == ("a combination of the figures differs but nothing shows any spread of it",)
+    # copies say nothing new, which is no reason not to test
+    copies = mf.compare({"a": noise + labels, "b": noise + labels, "c": noise[::-1] + 2 * labels}, labels).joint
+    assert copies is not None
+    assert copies.log_p < 0
+
+
 # ---------------------------------------------------------------- equivalence
 
 

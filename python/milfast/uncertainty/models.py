@@ -760,7 +760,10 @@ class _Comparer:
             kept = values > 1e-9 * max(values[-1], 1e-300)
             along = vectors.T @ gaps
             rank = int(kept.sum())
-            statistic = float(np.sum(along[kept] ** 2 / values[kept]))
+            if np.any(np.abs(along[~kept]) > 1e-9):
+                rank = 0
+                notes.append("a combination of the figures differs but nothing shows any spread of it")
+            statistic = float(np.sum(along[kept] ** 2 / values[kept])) if rank else math.nan
             free = [self._contrast({i: 1.0, j: -1.0})[1] for i, j in combinations(range(k), 2)]
             below = sum(1 / df for df in free)
             if rank and below == 0:
