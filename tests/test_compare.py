@@ -429,6 +429,35 @@ def test_all_models_are_not_tested_without_what_no_spread_is_known_of() -> None:
     assert copies.log_p < 0
 
 
+def test_a_class_within_one_cluster_leaves_the_difference_undefined() -> None:
+    scores, labels = data()
+    result = mf.compare(scores, labels, clusters=labels, margin=0.1)
+    assert math.isnan(result.pairs[0].log_p)
+    assert result.pairs[0].notes == ("all items of a class lie in one cluster",)
+    assert math.isnan(result.equivalences[0].log_p)
+
+
+def test_clusters_that_all_differ_alike_show_no_spread() -> None:
+    labels = np.ones(40, dtype=int)
+    worse = np.where(np.arange(40) % 4 == 0, 0, 1)
+    [pair] = mf.compare({"a": labels, "b": worse}, labels, kind="labels", clusters=np.arange(40) // 4).pairs
+    assert math.isnan(pair.log_p)
+    assert pair.difference is not None
+    assert math.isnan(pair.difference.low)
+
+
+def test_few_clusters_cannot_be_surer_than_their_signs() -> None:
+    labels = np.ones(40, dtype=int)
+    for n_clusters in (2, 4, 5):
+        of = np.arange(40) % n_clusters
+        worse = np.where(np.arange(40) // n_clusters <= of, 0, 1)  # in each cluster, here more and there less
+        [pair] = mf.compare({"a": labels, "b": worse}, labels, kind="labels", clusters=of).pairs
+        assert pair.p_value == pytest.approx(2.0 ** (1 - n_clusters))
+        assert pair.notes == (f"no smaller p-value can come out of {n_clusters} clusters",)
+        exact = mcnemar(labels == 1, worse == 1, method="exact", clusters=of)
+        assert exact.p_value == pytest.approx(pair.p_value)
+
+
 # ---------------------------------------------------------------- equivalence
 
 

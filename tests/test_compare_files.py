@@ -198,6 +198,8 @@ def test_what_cannot_be_compared_is_refused(capsys: pytest.CaptureFixture[str]) 
     assert "needs two models and there is 'ours' alone" in refused(capsys, ours)
     assert "given twice" in refused(capsys, ours, ours)
     assert "has no column 'points'" in refused(capsys, ours, theirs, "--scores", "points")
+    for twice in (("score", "score"), ("score", "label"), ("id",)):
+        assert "is named twice" in refused(capsys, ours, theirs, "--scores", *twice)
     assert "no column 'group'" in refused(capsys, ours, theirs, "--clusters", "group")
     assert "nowhere.csv" in refused(capsys, ours, "nowhere.csv")
     write("bare.csv", [{k: v for k, v in row.items() if k != "id"} for row in rows_of("theirs")])

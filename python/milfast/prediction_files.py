@@ -177,6 +177,9 @@ def _read_table(
     places = {what: _place(title, header, columns, what) for what in ("id", "folds", "seeds", "clusters")}
     taken = {label_at, *(place for place in places.values() if place is not None)}
     predicted = _predicted(title, header, scores, taken, alone=alone)
+    for at in predicted:
+        if at in taken or predicted.count(at) > 1:
+            raise ValueError(f"{title}: the column {header[at]!r} is named twice, the second time as predictions")
     several = len(predicted) > 1
     for at in predicted:
         model = header[at] if alone and several else f"{name}:{header[at]}" if several else name

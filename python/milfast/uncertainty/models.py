@@ -607,15 +607,24 @@ class _Comparer:
 
     def _cluster_bootstrap(self, a: int, b: int) -> Comparison:
         design = self.design
+        units = self._units()
+        if units < 2:
+            return self._undefined(a, b, "undefined", "all items of a class lie in one cluster")
         gap = float(design.means[a] - design.means[b])
         replicates = self._resampled()[a] - self._resampled()[b]
         interval = self._bootstrap(gap, replicates, (-1.0, 1.0))
         defined = replicates[np.isfinite(replicates)]
+        if len(defined) and np.ptp(defined) < 1e-12 < abs(gap):
+            return self._undefined(a, b, "undefined", "the models differ alike in all clusters: nothing shows any spread")
         # half of the ties on each side, and the sample itself counted, so that it never is 0
         below = np.count_nonzero(defined < 0) + np.count_nonzero(defined == 0) / 2
         p = min(1.0, 2 * (min(below, len(defined) - below) + 1) / (len(defined) + 1)) if len(defined) else math.nan
-        least = min(below, len(defined) - below) == 0
-        notes = (f"no smaller p-value can come out of {len(defined)} resamples",) if least else ()
+        notes: tuple[str, ...] = ()
+        if min(below, len(defined) - below) == 0:
+            notes = (f"no smaller p-value can come out of {len(defined)} resamples",)
+        if p < 2.0 ** (1 - units):
+            # so often all clusters favour one model by chance, which resamples of so few do not know
+            p, notes = 2.0 ** (1 - units), (f"no smaller p-value can come out of {units} clusters",)
         return replace(
             self._result(
                 a, b, (interval.low, interval.high), math.log(p) if p > 0 else math.nan, gap, (), interval.method, notes
