@@ -107,7 +107,7 @@ def run(options: argparse.Namespace) -> int:
         _show(result, options.format)
         for doubt in result.warnings:
             print(f"milfast: warning: {doubt.text}", file=sys.stderr)
-    tests = [*result.pairs, *result.equivalences, *(result.joint,) * (result.joint is not None)]
+    tests = [*result.pairs, *result.equivalences, *([] if result.joint is None else [result.joint])]
     return 1 if any(math.isnan(test.log_p) for test in tests) else 0
 
 

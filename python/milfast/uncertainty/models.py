@@ -615,7 +615,9 @@ class _Comparer:
         interval = self._bootstrap(gap, replicates, (-1.0, 1.0))
         defined = replicates[np.isfinite(replicates)]
         if len(defined) and np.ptp(defined) < 1e-12 < abs(gap):
-            return self._undefined(a, b, "undefined", "the models differ alike in all clusters: nothing shows any spread")
+            return self._undefined(
+                a, b, "undefined", "the models differ alike in all clusters: nothing shows any spread"
+            )
         # half of the ties on each side, and the sample itself counted, so that it never is 0
         below = np.count_nonzero(defined < 0) + np.count_nonzero(defined == 0) / 2
         p = min(1.0, 2 * (min(below, len(defined) - below) + 1) / (len(defined) + 1)) if len(defined) else math.nan

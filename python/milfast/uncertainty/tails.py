@@ -117,10 +117,7 @@ def _log_heads(k: int, n: int) -> float:
     if k == 0:
         return -n * math.log(2)
     less, more, d = 2 * k / n, 2 * (n - k) / n, (n - 2 * k) / n
-    if d < 0.5:
-        shape = 2 * d * math.atanh(d) + math.log1p(-d * d)
-    else:
-        shape = less * math.log(less) + more * math.log(more)
+    shape = 2 * d * math.atanh(d) + math.log1p(-d * d) if d < 0.5 else less * math.log(less) + more * math.log(more)
     size = math.log(2 * math.pi) + math.log(k) + math.log((n - k) / n)
     return -n / 2 * shape - size / 2 + _beyond_stirling(n) - _beyond_stirling(k) - _beyond_stirling(n - k)
 
