@@ -291,3 +291,10 @@ def test_standard_input_may_begin_with_a_mark_before_a_quote(
 def test_a_file_is_the_same_by_another_path(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     ours, _ = two()
     assert "given twice" in refused(capsys, ours, str(folder / ours))
+
+
+def test_two_models_of_one_name_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [row | {"other": i} for i, row in enumerate(rows_of("ours"))]
+    files = [write("x.csv", rows), write("x:score.csv", rows_of("theirs"))]
+    said = refused(capsys, *files, "--scores", "score", "other")
+    assert "x:score.csv and x.csv both have a model called 'x:score'" in said

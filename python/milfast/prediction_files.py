@@ -183,6 +183,8 @@ def _read_table(
     several = len(predicted) > 1
     for at in predicted:
         model = header[at] if alone and several else f"{name}:{header[at]}" if several else name
+        if model in models:
+            raise ValueError(f"{title} and {models[model].title} both have a model called {model!r}: rename a file")
         models[model] = _Model(title)
     mine = list(models)[-len(predicted) :]
     counted: dict[str, int] = {}
