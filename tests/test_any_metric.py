@@ -144,6 +144,21 @@ def refusing(predictions: Any, labels: Any) -> float:
     raise ValueError("only one class")
 
 
+@pytest.mark.parametrize(
+    "options", [{"n_boot": "many"}, {"n_boot": 0}, {"method": "t"}, {"bounds": (1, 0)}, {"names": ("a", "a")}]
+)
+def test_options_are_looked_at_before_anything_is_exchanged(options: dict[str, Any]) -> None:
+    calls = []
+
+    def counted(predictions: Any, labels: Any) -> float:
+        calls.append(1)
+        return accuracy(predictions, labels)
+
+    with pytest.raises((ValueError, TypeError), match=next(iter(options))):
+        compare_metric(counted, [1, 0, 1, 0], [0, 1, 1, 0], [1, 1, 0, 1], **options)
+    assert len(calls) <= 2
+
+
 def test_a_number_in_an_array_is_a_number() -> None:
     rng = np.random.default_rng(4)
     y = rng.integers(0, 2, 40)

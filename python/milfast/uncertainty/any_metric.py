@@ -147,22 +147,18 @@ def compare_metric(
     for value, name in zip(estimates, ("predictions_a", "predictions_b"), strict=True):
         if not math.isfinite(value):
             raise ValueError(f"metric gives {value} for {name}: is there a NaN among them, or a class missing?")
-    total = (draws if test == "exchange" else 0) + n_boot
-    log_p, notes = math.nan, []
-    if test == "exchange":
-
-        def drawn(done: int) -> None:
-            if callback is not None:
-                callback(done, total)
-
-        log_p, said = _exchanged(_Exchange(metric, a, b, y, code, seed_value(seed, 1)), draws, n_jobs, drawn)
-        notes += said
-    begin = total - n_boot
+    read = read_names(names, 2)
+    swaps = draws if test == "exchange" else 0
 
     def resampled(done: int, of: int) -> None:
         if callback is not None:
-            callback(begin + n_boot * done // of, total)
+            callback(n_boot * done // of, n_boot + swaps)
 
+    def swapped(done: int) -> None:
+        if callback is not None:
+            callback(n_boot + done, n_boot + swaps)
+
+    # first, for it looks at its options before it begins
     difference = bootstrap_interval(
         _Gain(metric),
         a,
@@ -179,12 +175,15 @@ def compare_metric(
         callback=resampled,
     )
     details = {"seed": seed}
+    log_p, notes = math.nan, []
     if test == "exchange":
+        log_p, said = _exchanged(_Exchange(metric, a, b, y, code, seed_value(seed, 1)), draws, n_jobs, swapped)
+        notes += said
         details["n_exchanges"] = draws
     if code is not None:
         details["n_clusters"] = int(code.max()) + 1
     return Comparison(
-        names=read_names(names, 2),
+        names=read,
         estimates=estimates,
         difference=difference,
         log_p=log_p,
