@@ -140,6 +140,34 @@ def test_models_that_say_the_same_and_no_test() -> None:
     assert "p undefined (no test" in untested.summary()
 
 
+def refusing(predictions: Any, labels: Any) -> float:
+    raise ValueError("only one class")
+
+
+@pytest.mark.parametrize(
+    "options", [{"n_boot": "many"}, {"n_boot": 0}, {"method": "t"}, {"bounds": (1, 0)}, {"names": ("a", "a")}]
+)
+def test_options_are_looked_at_before_anything_is_exchanged(options: dict[str, Any]) -> None:
+    calls = []
+
+    def counted(predictions: Any, labels: Any) -> float:
+        calls.append(1)
+        return accuracy(predictions, labels)
+
+    with pytest.raises((ValueError, TypeError), match=next(iter(options))):
+        compare_metric(counted, [1, 0, 1, 0], [0, 1, 1, 0], [1, 1, 0, 1], **options)
+    assert len(calls) <= 2
+
+
+def test_a_number_in_an_array_is_a_number() -> None:
+    rng = np.random.default_rng(4)
+    y = rng.integers(0, 2, 40)
+    a, b = (np.where(rng.random(40) < right, y, 1 - y) for right in (0.9, 0.7))
+    options: dict[str, Any] = {"n_boot": 200, "n_exchanges": 200, "measure": "accuracy"}
+    boxed = compare_metric(lambda p, labels: np.array([accuracy(p, labels)]), a, b, y, **options)
+    assert boxed == compare_metric(accuracy, a, b, y, **options)
+
+
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
@@ -154,7 +182,11 @@ def test_models_that_say_the_same_and_no_test() -> None:
         (lambda: compare_metric(accuracy, [1], [0], [1], test="t"), ValueError, "test must be one of exchange, none"),
         (lambda: compare_metric(accuracy, [1], [0], [1], n_exchanges=0), ValueError, "n_exchanges must be at least 1"),
         (lambda: compare_metric(accuracy, [1], [0], [1], n_exchanges=1.5), TypeError, "n_exchanges must be an integer"),
-        (lambda: compare_metric(lambda p, y: math.nan, [1], [0], [1]), ValueError, "no value on the whole sample"),
+        (lambda: compare_metric(lambda p, y: math.nan, [1], [0], [1]), ValueError, "gives nan for predictions_a"),
+        (lambda: compare_metric(lambda p, y: "x", [1], [0], [1]), TypeError, "metric must return one number; got str"),
+        (lambda: compare_metric(lambda p, y: p, [1, 0], [0, 1], [1, 1]), TypeError, r"one number; got shape \(2,\)"),
+        (lambda: compare_metric(lambda p, y: 1j, [1], [0], [1]), TypeError, "one number; got complex"),
+        (lambda: compare_metric(refusing, [1], [0], [1]), ValueError, "only one class"),
         (lambda: compare_metric(accuracy, [1, 0], [0, 1], [1, 1], clusters=[3, 3]), ValueError, "one cluster"),
     ],
 )

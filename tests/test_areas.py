@@ -403,6 +403,7 @@ def test_scores_a_billionth_apart_are_not_tied() -> None:
         ({"method": "hanley-mcneil", "clusters": [0, 0, 1, 1]}, ValueError, "method='hanley-mcneil' goes neither"),
         ({"max_fpr": 0.0}, ValueError, "max_fpr"),
         ({"max_fpr": 1.5}, ValueError, "max_fpr"),
+        ({"max_fpr": "0.1"}, TypeError, "max_fpr must be a number"),
         ({"clusters": [0, 1]}, ValueError, r"clusters must hold one value an item, shape \(4,\)"),
         ({"clusters": [1, 1, 1, 1]}, ValueError, "clusters are all the same"),
         ({"clusters": [0, 0, 1, 1], "method": "bca", "stratified": True}, ValueError, "different strata"),

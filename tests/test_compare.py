@@ -24,6 +24,7 @@ from milfast.uncertainty import (
     compare_aucs,
     corrected_ttest,
     equivalence,
+    equivalence_auc,
     mcnemar,
     mean_interval,
     probability_of_improvement,
@@ -398,6 +399,65 @@ def test_bags_are_clusters() -> None:
     )
 
 
+@pytest.mark.parametrize("kind", ["scores", "labels"])
+@pytest.mark.parametrize("folded", [False, True])
+@pytest.mark.parametrize("clustered", [False, True])
+def test_runs_that_are_all_alike_are_not_sure(kind: Any, folded: bool, clustered: bool) -> None:
+    labels = np.arange(120) % 2
+    options: dict[str, Any] = {"folds": np.arange(120) // 24} if folded else {}
+    if clustered:
+        options["clusters"] = np.arange(120) // 4
+    result = mf.compare({"a": np.stack([labels] * 3), "b": np.stack([labels] * 3)}, labels, kind=kind, **options)
+    trials = 30 if clustered else 60 if kind == "scores" else 120
+    expected = proportion_interval(trials, trials)
+    for found in result.estimates:
+        assert found.method == f"wilson (all {'folds' if folded else 'seeds'} alike)"
+        assert (found.estimate, found.low, found.high) == (1, expected.low, expected.high)
+
+
+def test_all_models_are_not_tested_without_what_no_spread_is_known_of() -> None:
+    labels = np.arange(60) % 2
+    noise = np.random.default_rng(3).normal(size=(3, 60))
+    sure = {"up": np.stack([labels] * 3) + 0.5, "down": 0.5 - np.stack([labels] * 3), "some": noise + labels}
+    result = mf.compare(sure, labels)
+    assert result.joint is not None
+    assert math.isnan(result.joint.log_p)
+    assert result.joint.notes == ("a combination of the figures differs but nothing shows any spread of it",)
+    # copies say nothing new, which is no reason not to test
+    copies = mf.compare({"a": noise + labels, "b": noise + labels, "c": noise[::-1] + 2 * labels}, labels).joint
+    assert copies is not None
+    assert copies.log_p < 0
+
+
+def test_a_class_within_one_cluster_leaves_the_difference_undefined() -> None:
+    scores, labels = data()
+    result = mf.compare(scores, labels, clusters=labels, margin=0.1)
+    assert math.isnan(result.pairs[0].log_p)
+    assert result.pairs[0].notes == ("all items of a class lie in one cluster",)
+    assert math.isnan(result.equivalences[0].log_p)
+
+
+def test_clusters_that_all_differ_alike_show_no_spread() -> None:
+    labels = np.ones(40, dtype=int)
+    worse = np.where(np.arange(40) % 4 == 0, 0, 1)
+    [pair] = mf.compare({"a": labels, "b": worse}, labels, kind="labels", clusters=np.arange(40) // 4).pairs
+    assert math.isnan(pair.log_p)
+    assert pair.difference is not None
+    assert math.isnan(pair.difference.low)
+
+
+def test_few_clusters_cannot_be_surer_than_their_signs() -> None:
+    labels = np.ones(40, dtype=int)
+    for n_clusters in (2, 4, 5):
+        of = np.arange(40) % n_clusters
+        worse = np.where(np.arange(40) // n_clusters <= of, 0, 1)  # in each cluster, here more and there less
+        [pair] = mf.compare({"a": labels, "b": worse}, labels, kind="labels", clusters=of).pairs
+        assert pair.p_value == pytest.approx(2.0 ** (1 - n_clusters))
+        assert pair.notes == (f"no smaller p-value can come out of {n_clusters} clusters",)
+        exact = mcnemar(labels == 1, worse == 1, method="exact", clusters=of)
+        assert exact.p_value == pytest.approx(pair.p_value)
+
+
 # ---------------------------------------------------------------- equivalence
 
 
@@ -420,6 +480,46 @@ def test_a_margin_adds_tests_of_equivalence() -> None:
             assert found.difference is not None
             inside = -margin < found.difference.low and found.difference.high < margin
             assert inside == (found.p_value < 0.05)
+
+
+def test_equivalence_takes_the_standard_error_and_not_bounds_that_were_cut() -> None:
+    labels = np.repeat([0, 1], 4)
+    scores = {"a": [1, 2, 3, 5, 4, 6, 7, 8], "b": [6, 7, 3, 4, 5, 1, 2, 3.5]}
+    result = mf.compare(scores, labels, margin=0.9)
+    assert result.pairs[0].difference is not None
+    assert result.pairs[0].difference.high == 1
+    expected = equivalence_auc(scores["a"], scores["b"], labels, 0.9)
+    assert math.isclose(result.equivalences[0].log_p, expected.log_p, rel_tol=1e-9)
+    assert result.equivalences[0].difference is not None
+    assert result.equivalences[0].difference.high <= 1
+
+
+@pytest.mark.parametrize("design", ["plain", "folds", "clusters", "seeds"])
+def test_a_margin_may_be_open_on_one_side(design: str) -> None:
+    scores, labels = data(n_seeds=3 if design == "seeds" else None)
+    options: dict[str, Any] = {"folds": {"folds": np.arange(240) // 48}, "clusters": {"clusters": np.arange(240) // 8}}
+    for margin, shown, title in (
+        ((-0.05, math.inf), [-0.05, None], "non-inferiority, margin -0.05"),
+        ((-math.inf, 0.05), [None, 0.05], "non-superiority, margin 0.05"),
+    ):
+        result = mf.compare(scores, labels, margin=margin, n_boot=200, **options.get(design, {}))
+        assert result.equivalences[0].method == title
+        assert json.loads(result.card("json"))["margin"] == shown
+        json.dumps(result.to_dict(), allow_nan=False)
+        assert "inf" not in re.sub("inferior", "", result.card())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"margin": 2}, "margin is a difference of figures between 0 and 1"),
+        ({"margin": (-math.inf, math.inf)}, "margin must be finite on one side at least"),
+        ({"margin": 0.1, "level": 0.4}, "level must be above 0.5"),
+    ],
+)
+def test_margins_are_looked_at_before_anything_is_computed(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        mf.compare({"a": [0.1, math.nan], "b": [0.1, 0.3]}, [0, 1], **options)
 
 
 # ---------------------------------------------------------------- doubts
@@ -579,6 +679,24 @@ def test_no_figure_has_more_digits_than_its_interval_supports() -> None:
                 assert decimals == len(low.split(".")[1]) == len(high.split(".")[1])
                 # the last digit is no less than a hundredth of the half-width, but for two decimals of a rate
                 assert half < 0.005 or 10**-decimals >= half / 36 or decimals == 2
+
+
+def test_names_cannot_break_the_tables_of_a_card() -> None:
+    scores, labels = data(n_models=4)
+    names = ["two\n\nlines", "*bold* `code`", "[1] _it_ a_b", "back\\slash|bar"]
+    result = mf.compare(dict(zip(names, scores.values(), strict=True)), labels)
+    marked = result.card("markdown")
+    for block in marked.split("\n\n")[:2]:
+        for line in block.splitlines():
+            assert re.sub(r"\\.", "", line).count("|") == 3
+    assert r"| \*bold\* \`code\` |" in marked
+    assert r"| [1] \_it\_ a_b |" in marked
+    assert r"| back\\slash\|bar |" in marked
+    assert "| two lines |" in marked
+    latex = result.card("latex").splitlines()
+    assert "" not in latex
+    assert not any(line.startswith(("[", "*")) for line in latex)
+    assert any(line.startswith(r"back\textbackslash{}slash\textbar{}bar & ") for line in latex)
 
 
 def test_table_and_dict_are_plain_and_complete() -> None:

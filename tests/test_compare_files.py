@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import json
 from pathlib import Path
@@ -143,6 +144,14 @@ def test_the_table_the_warnings_and_the_exit_status(capsys: pytest.CaptureFixtur
     assert "undefined" in capsys.readouterr().out
 
 
+def test_any_undefined_test_shows_in_the_exit_status(capsys: pytest.CaptureFixture[str]) -> None:
+    files = [write("ours.csv", rows_of("ours")), write("copy.csv", rows_of("ours"))]
+    assert cli.main(["compare", *files]) == 0  # p = 1
+    # equal scores have no standard error, so nothing says that they are equal up to a margin
+    assert cli.main(["compare", *files, "--margin", "0.1"]) == 1
+    assert "undefined" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("form", ["table", "markdown", "latex", "csv", "json"])
 def test_every_form_has_every_row(capsys: pytest.CaptureFixture[str], form: str) -> None:
     assert cli.main(["compare", *two(), "--format", form, "--margin", "0.3"]) == 0
@@ -194,6 +203,8 @@ def test_what_cannot_be_compared_is_refused(capsys: pytest.CaptureFixture[str]) 
     assert "needs two models and there is 'ours' alone" in refused(capsys, ours)
     assert "given twice" in refused(capsys, ours, ours)
     assert "has no column 'points'" in refused(capsys, ours, theirs, "--scores", "points")
+    for twice in (("score", "score"), ("score", "label"), ("id",)):
+        assert "is named twice" in refused(capsys, ours, theirs, "--scores", *twice)
     assert "no column 'group'" in refused(capsys, ours, theirs, "--clusters", "group")
     assert "nowhere.csv" in refused(capsys, ours, "nowhere.csv")
     write("bare.csv", [{k: v for k, v in row.items() if k != "id"} for row in rows_of("theirs")])
@@ -211,3 +222,84 @@ def test_what_cannot_be_compared_is_refused(capsys: pytest.CaptureFixture[str]) 
     folded = rows_of("theirs", fold=np.arange(120) % 5)
     other = rows_of("ours", fold=np.arange(120) // 24)
     assert "for item 'x1'" in refused(capsys, write("a.csv", folded), write("b.csv", other))
+
+
+@pytest.mark.parametrize("column", ["id", "label", "fold", "seed", "cluster", "ours"])
+def test_an_empty_cell_is_no_value_of_its_own(capsys: pytest.CaptureFixture[str], column: str) -> None:
+    rows = [
+        {"id": i, "label": LABELS[i], "ours": i, "theirs": -i, "fold": i % 4, "seed": 1, "cluster": i // 4}
+        for i in range(120)
+    ]
+    rows[5] |= {column: " "}
+    said = refused(capsys, write("all.csv", rows))
+    assert f"all.csv, line 7: the cell in column {column!r} is empty" in said
+
+
+def test_labels_are_the_same_however_a_number_is_written(capsys: pytest.CaptureFixture[str]) -> None:
+    ours, theirs = two()
+    expected = result_of(capsys, ours, theirs)
+    write(theirs, [row | {"label": f"{row['label']}.0"} for row in rows_of("theirs")])
+    assert result_of(capsys, ours, theirs) == expected
+
+
+def test_classes_some_of_which_are_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+    truth, ours, theirs = "12x" * 20, "12" * 30, "1x2" * 20
+    rows = [{"label": t, "ours": a, "theirs": b} for t, a, b in zip(truth, ours, theirs, strict=True)]
+    found = result_of(capsys, write("all.csv", rows))
+    right = [sum(map(str.__eq__, truth, said)) / 60 for said in (ours, theirs)]
+    assert [row["estimate"] for row in found[:2]] == right
+    # a class that no label has, beside numbers
+    rows = [{"label": i % 2, "ours": "01?"[i % 3], "theirs": f"{i // 2 % 2}.0"} for i in range(60)]
+    found = result_of(capsys, write("all.csv", rows))
+    assert [row["estimate"] for row in found[:2]] == [20 / 60, 30 / 60]
+    # scores with a word among them are no classes
+    rows = [{"label": i % 2, "ours": "high" if i == 7 else i / 60, "theirs": i} for i in range(60)]
+    assert "all.csv: the prediction 'high' for item '8' is not a number" in refused(capsys, write("all.csv", rows))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"id;label;score\n1;0;0.5\n", "other.csv: cells must be separated by commas"),
+        (b"id,label,score\n1,0,0.5\n2,1,\xe9\n", "other.csv is not UTF-8 text"),
+        (b"id,label,score\n1,0," + b"9" * 140_000, "other.csv, line 2: field larger than field limit"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_named(
+    capsys: pytest.CaptureFixture[str], folder: Path, content: bytes, message: str
+) -> None:
+    ours, _ = two()
+    (folder / "other.csv").write_bytes(content)
+    assert message in refused(capsys, ours, "other.csv")
+
+
+def test_half_a_gzip_file_and_none_are_refused_by_name(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    ours, theirs = two()
+    packed = gzip.compress(Path(theirs).read_bytes())
+    (folder / "half.csv.gz").write_bytes(packed[: len(packed) // 2])
+    assert "half.csv.gz cannot be decompressed" in refused(capsys, ours, "half.csv.gz")
+    (folder / "none.csv.gz").write_bytes(b"id,label\n")
+    assert "none.csv.gz cannot be decompressed" in refused(capsys, ours, "none.csv.gz")
+
+
+def test_standard_input_may_begin_with_a_mark_before_a_quote(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, theirs = two()
+    expected = result_of(capsys, ours, theirs)
+    text = Path(theirs).read_text().replace("id,label", '"id","label"', 1)
+    monkeypatch.setattr("sys.stdin", io.StringIO("\ufeff" + text))
+    found = result_of(capsys, ours, "-")
+    assert [row["estimate"] for row in found] == [row["estimate"] for row in expected]
+
+
+def test_a_file_is_the_same_by_another_path(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    ours, _ = two()
+    assert "given twice" in refused(capsys, ours, str(folder / ours))
+
+
+def test_two_models_of_one_name_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [row | {"other": i} for i, row in enumerate(rows_of("ours"))]
+    files = [write("x.csv", rows), write("x:score.csv", rows_of("theirs"))]
+    said = refused(capsys, *files, "--scores", "score", "other")
+    assert "x:score.csv and x.csv both have a model called 'x:score'" in said

@@ -72,6 +72,30 @@ def test_the_binomial_tail_is_the_sum(n: int, data: st.DataObject) -> None:
     assert point == pytest.approx(math.log(terms[-1]) - n * math.log(2), rel=1e-12, abs=1e-10)
 
 
+@pytest.mark.parametrize("n", [10**6, 10**9, 10**12, 10**16])
+def test_points_of_many_tosses_keep_their_digits(n: int) -> None:
+    # in the middle sqrt(2 / (pi n)) (1 - 1 / (4 n)), and from there on the products of neighbours
+    _, middle = log_binomial_tail(n // 2, n)
+    assert middle == pytest.approx(math.log(2 / math.pi / n) / 2 + math.log1p(-1 / (4 * n)), rel=1e-14)
+    _, beside = log_binomial_tail(n // 2 - 3, n)
+    steps = [(n // 2 - i) / (n // 2 + i + 1) for i in range(3)]
+    assert beside - middle == pytest.approx(sum(map(math.log, steps)), abs=1e-13)
+    if n == 10**6:
+        for k in (0, 1, 2, 1000, 250_000, 400_000):
+            exact = math.log(math.comb(n, k)) - n * math.log(2)
+            assert log_binomial_tail(k, n)[1] == pytest.approx(exact, rel=1e-13)
+
+
+def test_mcnemar_of_astronomical_counts() -> None:
+    for b, c in ((10**18, 10**17), (10**15, 10**15 - 10**8), (10**12, 10**12 - 10**6)):
+        mid, exact, chi2 = (
+            mcnemar_from_counts(10**18, b, c, 3, method=method).log_p for method in ("mid-p", "exact", "chi2")
+        )
+        assert mid <= exact <= 0
+        # the normal law is as good as exact near the middle
+        assert c == 10**17 or mid == pytest.approx(chi2, rel=1e-5)
+
+
 def test_ordinary_tails_are_those_of_scipy() -> None:
     for x in (-3.0, 0.0, 1.5, 8.0):
         assert log_upper_normal(x) == close(stats.norm.logsf(x))

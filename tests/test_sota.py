@@ -210,3 +210,13 @@ def test_one_command_writes_the_figures_and_the_record_again(
 def test_absent_data_are_named(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"sota_predictions\.npz is not in .*MILFAST_DATA"):
         sota.load(tmp_path)
+
+
+def test_the_command_says_what_is_missing_and_writes_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stop:
+        sota.main([str(tmp_path / "new"), "--data", str(tmp_path)])
+    assert stop.value.code == 2
+    assert "error: sota_predictions.npz is not in" in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()

@@ -6,7 +6,9 @@ import csv
 import gzip
 import sys
 import warnings
+import zlib
 from contextlib import contextmanager
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
@@ -138,15 +140,35 @@ def records(file: str) -> Iterator[tuple[str, list[str], Iterator[tuple[str, lis
     Raises
     ------
     ValueError
-        When the file is empty.
+        When the file is empty, no text, or no CSV.
     """
     with open_text(file) as stream:
         title = "standard input" if file == "-" else file
-        reader = csv.reader(stream)
-        header = next(reader, None)
+        rows = _read(title, stream)
+        header = next(rows, None)
         if header is None:
             raise ValueError(f"{title} is empty")
-        yield title, header, ((f"{title}, line {reader.line_num}", row) for row in reader if row)
+        yield title, header[1], ((place, row) for place, row in rows if row)
+
+
+def _read(title: str, stream: TextIO) -> Iterator[tuple[str, list[str]]]:
+    """All rows with their places, and what is wrong with the file in words."""
+    reader = None
+    try:
+        first = stream.readline()
+        if not first:
+            return
+        # a byte order mark, which standard input has still, would stand before the quotes of the first name
+        reader = csv.reader(chain([first.removeprefix("\ufeff")], stream))
+        for row in reader:
+            yield f"{title}, line {reader.line_num}", row
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{title} is not UTF-8 text ({error.reason}): save it as CSV in UTF-8") from None
+    except csv.Error as error:
+        line = "" if reader is None else f", line {reader.line_num}"
+        raise ValueError(f"{title}{line}: {error}: is a quote left open, or is this no CSV?") from None
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise ValueError(f"{title} cannot be decompressed: {error}") from None
 
 
 def number(cell: str) -> int | float | None:

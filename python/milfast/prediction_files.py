@@ -69,7 +69,7 @@ class _Items:
         """Write something down, or refuse it where it contradicts what was read before."""
         known: dict[Any, tuple[str, str]] = getattr(self, f"{kind}s")
         before = known.setdefault(key, (value, place))
-        if before[0] == value:
+        if before[0] == value or (number(value) is not None and number(before[0]) == number(value)):
             return
         item = key[-1] if isinstance(key, tuple) else key
         text = f"{place}: {kind} {value!r} where {before[1]} has {before[0]!r}"
@@ -122,11 +122,11 @@ def read_predictions(
             "columns of several models with --scores"
         )
     seeds, order = _require_alike(models, items.by_id)
-    labels = _values([items.labels[item][0] for item in order], text=text_labels)
-    found = {name: _rows(model, seeds, order) for name, model in models.items()}
+    labels = [items.labels[item][0] for item in order]
+    words = _words(models, labels, scores_only=text_labels)
     return Predictions(
-        predictions=found,
-        labels=labels,
+        predictions={name: _rows(model, seeds, order, words) for name, model in models.items()},
+        labels=_values(labels, text=text_labels, words=words),
         folds=_folds(items, seeds, order),
         seeds=None if seeds == [""] else seeds,
         clusters=_clusters(items, order),
@@ -149,11 +149,11 @@ def _table(file: str) -> tuple[str, list[str], list[tuple[str, list[str]]]]:
 def _names(titles: Sequence[str]) -> list[str]:
     """Names of files without what all have in common: their stems, or as they were given where these are the same."""
     stems = [Path(title).name.removesuffix(".gz").removesuffix(".csv") for title in titles]
-    if len(set(stems)) == len(stems):
-        return stems
-    if len(set(titles)) == len(titles):
-        return list(titles)
-    raise ValueError(f"{next(t for t in titles if titles.count(t) > 1)} is given twice: a model is no rival to itself")
+    files = [Path(title).resolve() for title in titles]
+    for title, file in zip(titles, files, strict=True):
+        if files.count(file) > 1:
+            raise ValueError(f"{title} is given twice: a model is no rival to itself")
+    return stems if len(set(stems)) == len(stems) else list(titles)
 
 
 def _place(title: str, header: Sequence[str], columns: Mapping[str, str | None], what: str) -> int | None:
@@ -179,15 +179,25 @@ def _read_table(
     places = {what: _place(title, header, columns, what) for what in ("id", "folds", "seeds", "clusters")}
     taken = {label_at, *(place for place in places.values() if place is not None)}
     predicted = _predicted(title, header, scores, taken, alone=alone)
+    for at in predicted:
+        if at in taken or predicted.count(at) > 1:
+            raise ValueError(f"{title}: the column {header[at]!r} is named twice, the second time as predictions")
     several = len(predicted) > 1
     for at in predicted:
         model = header[at] if alone and several else f"{name}:{header[at]}" if several else name
+        if model in models:
+            raise ValueError(f"{title} and {models[model].title} both have a model called {model!r}: rename a file")
         models[model] = _Model(title)
     mine = list(models)[-len(predicted) :]
     counted: dict[str, int] = {}
     for place, row in rows:
         seed = row[places["seeds"]] if places["seeds"] is not None else ""
         number_of = counted[seed] = counted.get(seed, 0) + 1
+        for at in (label_at, *(at for at in places.values() if at is not None), *predicted):
+            if not row[at]:
+                raise ValueError(
+                    f"{place}: the cell in column {header[at]!r} is empty: fill it in, or drop the item from all files"
+                )
         item = row[places["id"]] if places["id"] is not None else str(number_of)
         items.note("label", item, row[label_at], place)
         if places["clusters"] is not None:
@@ -202,8 +212,6 @@ def _read_table(
                     + (f" with seed {seed!r}" if seed else "; a column seed tells training runs apart")
                     + _twice(header, places["id"])
                 )
-            if not row[at]:
-                raise ValueError(f"{place}: the cell in column {header[at]!r} is empty: drop the item from all files")
             cells[item] = row[at]
 
 
@@ -275,14 +283,43 @@ def _some(ids: Sequence[str]) -> str:
     return f"item{'' if len(ids) == 1 else 's'} {', '.join(map(repr, ids[:NAMED]))}{more}"
 
 
-def _rows(model: _Model, seeds: Sequence[str], order: Sequence[str]) -> NDArray[Any]:
+def _words(models: Mapping[str, _Model], labels: Sequence[str], *, scores_only: bool) -> dict[int | float, str] | None:
+    """How the numbers among the classes are written, where classes are words, or one of them; None for numbers."""
+    written: dict[int | float, str] = {}
+    for label in labels:
+        if (value := number(label)) is not None:
+            written.setdefault(value, label)
+    odd, is_class = "", True
+    for model in models.values():
+        for cells in model.cells.values():
+            for item, cell in cells.items():
+                value = number(cell)
+                if value is None:
+                    odd = odd or f"{model.title}: the prediction {cell!r} for item {item!r}"
+                elif value not in written:
+                    is_class = False
+    words = any(number(label) is None for label in labels)
+    if odd and (scores_only or not (words or is_class)):
+        raise ValueError(f"{odd} is not a number")
+    # scores of items with labels that are words need --pos-label, and stay numbers
+    return written if odd or (words and is_class and not scores_only) else None
+
+
+def _rows(
+    model: _Model, seeds: Sequence[str], order: Sequence[str], words: Mapping[int | float, str] | None
+) -> NDArray[Any]:
     """All cells of a model, of one type."""
-    flat = _values([model.cells[seed][item] for seed in seeds for item in order], text=False)
+    flat = _values([model.cells[seed][item] for seed in seeds for item in order], words=words)
     return flat.reshape(len(seeds), len(order))
 
 
-def _values(cells: Sequence[str], *, text: bool) -> NDArray[Any]:
-    """Numbers where all are numbers, or the text itself."""
+def _values(
+    cells: Sequence[str], *, text: bool = False, words: Mapping[int | float, str] | None = None
+) -> NDArray[Any]:
+    """Numbers where all are numbers, or the text itself; with words, text in which a number is written in one way."""
+    if words is not None:
+        values = [number(cell) for cell in cells]
+        return np.array([cell if v is None else words.get(v, cell) for cell, v in zip(cells, values, strict=True)])
     if not text:
         numbers = [number(cell) for cell in cells]
         if all(value is not None for value in numbers):
@@ -297,7 +334,7 @@ def _folds(items: _Items, seeds: Sequence[str], order: Sequence[str]) -> NDArray
         for item in order:
             if (seed, item) not in items.folds:
                 raise ValueError(f"item {item!r} has no fold{f' with seed {seed!r}' if seed else ''}")
-    flat = _values([items.folds[seed, item][0] for seed in seeds for item in order], text=False)
+    flat = _values([items.folds[seed, item][0] for seed in seeds for item in order])
     rows = flat.reshape(len(seeds), len(order))
     return rows[0] if len(seeds) == 1 or (rows == rows[0]).all() else rows
 
@@ -308,4 +345,4 @@ def _clusters(items: _Items, order: Sequence[str]) -> NDArray[Any] | None:
     for item in order:
         if item not in items.clusters:
             raise ValueError(f"item {item!r} has no cluster")
-    return _values([items.clusters[item][0] for item in order], text=False)
+    return _values([items.clusters[item][0] for item in order])

@@ -82,7 +82,10 @@ def run(options: argparse.Namespace) -> int:
 
     named = {what: getattr(options, what) for what in ("labels", "id", "folds", "seeds", "clusters")}
     read = read_predictions(
-        options.files, scores=options.scores, columns=named, text_labels=options.pos_label is not None
+        options.files,
+        scores=options.scores,
+        columns=named,
+        text_labels=options.pos_label is not None and options.kind != "labels",
     )
     result = compare(
         read.predictions,
@@ -108,7 +111,8 @@ def run(options: argparse.Namespace) -> int:
         _show(result, options.format)
         for doubt in result.warnings:
             print(f"milfast: warning: {doubt.text}", file=sys.stderr)
-    return 1 if any(math.isnan(pair.log_p) for pair in result.pairs) else 0
+    tests = [*result.pairs, *result.equivalences, *([] if result.joint is None else [result.joint])]
+    return 1 if any(math.isnan(test.log_p) for test in tests) else 0
 
 
 def _show(result: ComparedModels, form: table.Format) -> None:

@@ -44,6 +44,7 @@ LATEX = {
     "^": r"\textasciicircum{}",
     "<": "$<$",
     ">": "$>$",
+    "|": r"\textbar{}",  # a dash in LaTeX's first encoding
     "\\": r"\textbackslash{}",
 }
 
@@ -269,7 +270,11 @@ def markdown(rows: Sequence[Row], columns: Sequence[Column]) -> str:
     lines = [
         "| " + " | ".join(column.title for column in columns) + " |",
         "|" + "---|" * len(columns),
-        *("| " + " | ".join(column.text(row).replace("|", "\\|") for column in columns) + " |" for row in rows),
+        # a line would end the row
+        *(
+            "| " + " | ".join(" ".join(column.text(row).split()).replace("|", "\\|") for column in columns) + " |"
+            for row in rows
+        ),
     ]
     return "\n".join(lines)
 
@@ -300,7 +305,7 @@ def latex(rows: Sequence[Row], columns: Sequence[Column]) -> str:
     """
 
     def line(cells: Iterable[str]) -> str:
-        return " & ".join("".join(LATEX.get(character, character) for character in cell) for cell in cells) + r" \\"
+        return row_of_tex("".join(LATEX.get(character, character) for character in " ".join(c.split())) for c in cells)
 
     kinds = "".join("r" if _holds_figures(rows, column) else "l" for column in columns)
     return "\n".join(
@@ -314,6 +319,29 @@ def latex(rows: Sequence[Row], columns: Sequence[Column]) -> str:
             r"\end{tabular}",
         ]
     )
+
+
+def row_of_tex(cells: Iterable[str]) -> str:
+    r"""A row of a LaTeX table.
+
+    Parameters
+    ----------
+    cells : iterable of str
+        Text as LaTeX reads it.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from milfast.report.table import row_of_tex
+    >>> print(row_of_tex(["[a]", "0.9"]))
+    {}[a] & 0.9 \\
+    """
+    row = " & ".join(cells)
+    # the end of the row above would take a bracket for a length, and a star for its own
+    return ("{}" if row.startswith(("[", "*")) else "") + row + r" \\"
 
 
 def _holds_figures(rows: Sequence[Row], column: Column) -> bool:

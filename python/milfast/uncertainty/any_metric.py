@@ -13,7 +13,7 @@ import numpy as np
 from milfast.seeding import root_seed, seed_value
 from milfast.uncertainty.comparison import Comparison, read_names
 from milfast.uncertainty.intervals import _require_level
-from milfast.uncertainty.resampling import bootstrap_interval, cluster_codes
+from milfast.uncertainty.resampling import _number, bootstrap_interval, cluster_codes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -143,22 +143,22 @@ def compare_metric(
         raise ValueError(f"predictions_a and predictions_b must be alike to be compared; got {a.shape} and {b.shape}")
     seed = root_seed(random_state)
     code = cluster_codes(clusters, len(y))
-    total = (draws if test == "exchange" else 0) + n_boot
-    log_p, notes = math.nan, []
-    if test == "exchange":
-
-        def drawn(done: int) -> None:
-            if callback is not None:
-                callback(done, total)
-
-        log_p, said = _exchanged(_Exchange(metric, a, b, y, code, seed_value(seed, 1)), draws, n_jobs, drawn)
-        notes += said
-    begin = total - n_boot
+    estimates = _number(metric(a, y)), _number(metric(b, y))
+    for value, name in zip(estimates, ("predictions_a", "predictions_b"), strict=True):
+        if not math.isfinite(value):
+            raise ValueError(f"metric gives {value} for {name}: is there a NaN among them, or a class missing?")
+    read = read_names(names, 2)
+    swaps = draws if test == "exchange" else 0
 
     def resampled(done: int, of: int) -> None:
         if callback is not None:
-            callback(begin + n_boot * done // of, total)
+            callback(n_boot * done // of, n_boot + swaps)
 
+    def swapped(done: int) -> None:
+        if callback is not None:
+            callback(n_boot + done, n_boot + swaps)
+
+    # first, for it looks at its options before it begins
     difference = bootstrap_interval(
         _Gain(metric),
         a,
@@ -175,13 +175,16 @@ def compare_metric(
         callback=resampled,
     )
     details = {"seed": seed}
+    log_p, notes = math.nan, []
     if test == "exchange":
+        log_p, said = _exchanged(_Exchange(metric, a, b, y, code, seed_value(seed, 1)), draws, n_jobs, swapped)
+        notes += said
         details["n_exchanges"] = draws
     if code is not None:
         details["n_clusters"] = int(code.max()) + 1
     return Comparison(
-        names=read_names(names, 2),
-        estimates=(float(metric(a, y)), float(metric(b, y))),
+        names=read,
+        estimates=estimates,
         difference=difference,
         log_p=log_p,
         statistic=difference.estimate,
@@ -201,7 +204,7 @@ class _Gain:
     metric: Callable[[Any, Any], Any]
 
     def __call__(self, a: Any, b: Any, y: Any) -> Any:
-        return self.metric(a, y) - self.metric(b, y)
+        return _number(self.metric(a, y)) - _number(self.metric(b, y))
 
 
 @dataclass(frozen=True)
@@ -230,8 +233,8 @@ class _Exchange:
         items = swapped if self.code is None else swapped[self.code]
         chosen = items.reshape(-1, *(1,) * (self.a.ndim - 1))
         try:
-            first = self.metric(np.where(chosen, self.b, self.a), self.y)
-            return float(first - self.metric(np.where(chosen, self.a, self.b), self.y))
+            first = _number(self.metric(np.where(chosen, self.b, self.a), self.y))
+            return first - _number(self.metric(np.where(chosen, self.a, self.b), self.y))
         except (ValueError, ArithmeticError):
             return math.nan
 
@@ -266,8 +269,6 @@ def _exchanged(
     total = 2**units if every else draws
     lots = [(i, min(_LOT, total - start), every) for i, start in enumerate(range(0, total, _LOT))]
     own = abs(exchange.gain(np.zeros(exchange.n_units, dtype=bool)))
-    if math.isnan(own):
-        raise ValueError("metric has no value on the whole sample: is there a NaN in predictions, or a class missing?")
     done = as_large = undefined = 0
     for found in _run(exchange, lots, n_jobs):
         # a difference that is the same up to rounding is as large

@@ -15,6 +15,7 @@ from milfast.uncertainty.intervals import (
     Interval,
     _choose,
     _expit,
+    _number,
     _require_level,
     _short_class,
     _wilson,
@@ -72,7 +73,7 @@ def area_interval(
     draws = require_draws(n_boot, level, stacklevel=4) if method in METHODS else 0
     whole, variance, n_pos, n_neg = delong(scores, labels, pos_label=pos_label)
     n = n_pos + n_neg
-    if max_fpr is not None and not 0 < max_fpr <= 1:
+    if max_fpr is not None and not 0 < _number(max_fpr, "max_fpr") <= 1:
         raise ValueError(f"max_fpr must lie in (0, 1]; got {max_fpr}")
     partial = None if max_fpr is None or max_fpr == 1 else max_fpr
     area = whole

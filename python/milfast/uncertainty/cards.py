@@ -7,7 +7,7 @@ import math
 import re
 from typing import TYPE_CHECKING, Any
 
-from milfast.report.table import LATEX
+from milfast.report.table import LATEX, row_of_tex
 from milfast.uncertainty.comparison import show_p
 
 if TYPE_CHECKING:
@@ -231,7 +231,11 @@ def facts(result: ComparedModels) -> list[tuple[str, str]]:
     if d["correction"] is not None:
         found.append(("correction", f"{d['correction']}, {len(result.pairs)} pairs"))
     if d["margin"] is not None:
-        found.append(("margin of equivalence", f"{d['margin'][0]:g} to {d['margin'][1]:g}"))
+        low, high = d["margin"]
+        if low is None or high is None:  # one side is open
+            found.append(("margin", f"{low if high is None else high:g}"))
+        else:
+            found.append(("margin of equivalence", f"{low:g} to {high:g}"))
     found.append(("runs without a value", f"{d['n_undefined_runs']} of {d['n_runs']}"))
     if d["n_boot"] is not None:
         found.append(
@@ -303,12 +307,14 @@ def _markdown(result: ComparedModels) -> str:
 
 
 def _escaped(text: str) -> str:
-    return text.replace("|", "\\|").replace("<", "&lt;")
+    # a line ends a row; an underscore within a word is one
+    text = re.sub(r"([\\*`|]|(?<!\w)_|_(?!\w))", r"\\\1", " ".join(text.split()))
+    return text.replace("&", "&amp;").replace("<", "&lt;")
 
 
 def _latex(result: ComparedModels) -> str:
     def line(name: str, value: str) -> str:
-        return f"{tex(name)} & {tex(value)} \\\\"
+        return row_of_tex((tex(name), tex(value)))
 
     lines = [r"\begin{tabular}{lp{0.7\linewidth}}", r"\toprule"]
     for i, section in enumerate(_sections(result)):
@@ -333,7 +339,7 @@ def tex(text: str) -> str:
     >>> print(tex("a_b - c: p < 1e-300, 95 %"))
     a\_b $-$ c: p $<$ 1e$-$300, 95 \%
     """
-    found = "".join(LATEX.get(character, character) for character in text)
+    found = "".join(LATEX.get(character, character) for character in " ".join(text.split()))
     # a minus in front of a figure, and between two names; a hyphen stays one
     return re.sub(r"(?<=[\s\[(e])-(?=\d)|(?<=\s)-(?=\s)|^-(?=\d)", "$-$", found)
 

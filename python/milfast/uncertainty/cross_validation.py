@@ -110,7 +110,7 @@ def corrected_ttest(
         unit="runs",
         measure=measure,
         notes=tuple(notes),
-        details={"test_train_ratio": ratio},
+        details={"test_train_ratio": ratio} | ({"se": scale} if scale else {}),
     )
 
 

@@ -259,9 +259,9 @@ def read(
         known, tally = np.unique(truth, return_counts=True)
         for name, array in zip(names, arrays, strict=True):
             if not np.isin(array, known).any():
+                some = f"{array.flat[0].item()!r} and {truth[0].item()!r}"
                 raise ValueError(
-                    f"predictions[{name!r}] and labels share no value ({array.flat[0]!r} and {truth[0]!r}): "
-                    "both must name classes alike"
+                    f"predictions[{name!r}] and labels share no value ({some}): both must name classes alike"
                 )
             shown.append(array == truth)
         counts = dict(zip(known.tolist(), tally.tolist(), strict=True))
@@ -314,7 +314,7 @@ def _kind(kind: str | None, arrays: list[NDArray[Any]], names: tuple[str, ...], 
     if all(array.dtype.kind in "biuSU" for array in arrays):  # a class may be predicted that no item has
         return "labels"
     name, array = strange[0]
-    value = array[~np.isin(array, known)].flat[0]
+    value = array[~np.isin(array, known)].flat[0].item()
     raise ValueError(
         f"predictions[{name!r}] holds {value!r}, which is no label, and there are {len(known)} classes: pass predicted "
         "classes, or say kind='scores' for two"

@@ -22,13 +22,13 @@ from milfast.uncertainty.doubts import Doubt, doubts
 from milfast.uncertainty.intervals import (
     Interval,
     _expit,
-    _number,
     _require_level,
     _wilson,
     _z,
     auc_interval,
     mean_interval,
 )
+from milfast.uncertainty.margins import TOST_NOTE, read_margins, require_tost_level, tost_title
 from milfast.uncertainty.paired import cochran_q, equivalence, mcnemar
 from milfast.uncertainty.resampling import bounds_of_replicates, require_draws
 from milfast.uncertainty.tails import (
@@ -37,6 +37,7 @@ from milfast.uncertainty.tails import (
     log_upper_chi2,
     log_upper_f,
     log_upper_normal,
+    log_upper_t,
 )
 
 if TYPE_CHECKING:
@@ -354,7 +355,8 @@ def compare(
     ComparedModels
         With ``table()``, ``summary()``, ``to_dict()`` and ``card()``. For an AUC over folds the mean of the AUCs of the
         folds is compared, as scores of different fits need not be comparable. Folds without a class are left out, for
-        all models, and counted.
+        all models, and counted. Where all folds, or seeds, of a model agree, Wilson's bounds take the place of its
+        interval, with as many trials as the rarer class has items, or as there are clusters.
 
     Raises
     ------
@@ -377,6 +379,10 @@ def compare(
     ['one-seed']
     """
     _require_level(level)
+    margins = None
+    if margin is not None:
+        require_tost_level(level)
+        margins = read_margins(margin)
     draws = require_draws(n_boot, level) if clusters is not None else 0
     design = read(predictions, labels, kind=kind, folds=folds, seeds=seeds, clusters=clusters, pos_label=pos_label)
     work = _Comparer(design, float(level), draws, root_seed(random_state))
@@ -389,8 +395,8 @@ def compare(
         improvements = tuple(work.improvement(a, b) for a, b in chosen) if work.several_runs else ()
         equivalences = (
             ()
-            if margin is None
-            else tuple(work.equivalence(a, b, pair, margin) for (a, b), pair in zip(chosen, pairs, strict=True))
+            if margins is None
+            else tuple(work.equivalence(a, b, pair, margins) for (a, b), pair in zip(chosen, pairs, strict=True))
         )
         joint = work.joint() if len(design.names) > 2 else None
         variances = work.variances()
@@ -417,7 +423,7 @@ def compare(
         joint=joint,
         variances=variances,
         warnings=found,
-        design=work.described(margin, selected_on_test),
+        design=work.described(margins, selected_on_test),
         runs=design.runs,
     )
 
@@ -460,7 +466,19 @@ class _Comparer:
             return Interval(math.nan, math.nan, math.nan, self.level, "undefined (no fold)", 0, unit="runs")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # one fold: said among the doubts
-            return mean_interval(values, level=self.level, test_train_ratio=self._ratio, bounds=(0.0, 1.0))
+            found = mean_interval(values, level=self.level, test_train_ratio=self._ratio, bounds=(0.0, 1.0))
+        if len(values) > 1 and np.ptp(values) <= 8 * np.finfo(np.float64).eps:
+            low, high = self._cautious(found.estimate)
+            return replace(found, low=low, high=high, method="wilson (all folds alike)")
+        return found
+
+    def _cautious(self, mean: float) -> tuple[float, float]:
+        """Bounds where nothing varies: Wilson's, with as many trials as the rarer class has items, or clusters."""
+        counts = self.design.counts
+        units = self.design.n if self.design.positive is None else min(counts.values())
+        if self.clustered:
+            units = self._units()
+        return _wilson(mean * units, units, self.level) if units else (math.nan, math.nan)
 
     def _class_sizes(self) -> dict[str, int]:
         counts = self.design.counts
@@ -483,11 +501,9 @@ class _Comparer:
         variance, df = self._contrast({m: 1.0})
         sizes: dict[str, Any] = self._class_sizes() | self._cluster_sizes()
         if not variance > 0 or mean in (0.0, 1.0):
-            units = min(sizes[name] for name in ("n_pos", "n_neg")) if "n_pos" in sizes else design.n
-            if math.isnan(variance) or units < 1:
-                bounds, method = (math.nan, math.nan), "undefined"
-            else:
-                bounds, method = _wilson(mean * units, units, self.level), "wilson (all seeds alike)"
+            bounds, method = (math.nan, math.nan), "undefined"
+            if not math.isnan(variance):
+                bounds, method = self._cautious(mean), "wilson (all seeds alike)"
             return Interval(mean, *bounds, self.level, method, design.n, **sizes)
         half = _t(df, self.level) * math.sqrt(variance) / (mean * (1 - mean))
         centre = math.log(mean / (1 - mean))
@@ -586,20 +602,31 @@ class _Comparer:
         half = _t(df, self.level) * se
         log_p = log_two_sided_normal(gap / se) if plain else log_two_sided_t(gap / se, df)
         return self._result(
-            a, b, (max(-1.0, gap - half), min(1.0, gap + half)), log_p, gap / se, () if plain else (df,), method, ()
+            a, b, (max(-1.0, gap - half), min(1.0, gap + half)), log_p, gap / se, () if plain else (df,), method, (), se
         )
 
     def _cluster_bootstrap(self, a: int, b: int) -> Comparison:
         design = self.design
+        units = self._units()
+        if units < 2:
+            return self._undefined(a, b, "undefined", "all items of a class lie in one cluster")
         gap = float(design.means[a] - design.means[b])
         replicates = self._resampled()[a] - self._resampled()[b]
         interval = self._bootstrap(gap, replicates, (-1.0, 1.0))
         defined = replicates[np.isfinite(replicates)]
+        if len(defined) and np.ptp(defined) < 1e-12 < abs(gap):
+            return self._undefined(
+                a, b, "undefined", "the models differ alike in all clusters: nothing shows any spread"
+            )
         # half of the ties on each side, and the sample itself counted, so that it never is 0
         below = np.count_nonzero(defined < 0) + np.count_nonzero(defined == 0) / 2
         p = min(1.0, 2 * (min(below, len(defined) - below) + 1) / (len(defined) + 1)) if len(defined) else math.nan
-        least = min(below, len(defined) - below) == 0
-        notes = (f"no smaller p-value can come out of {len(defined)} resamples",) if least else ()
+        notes: tuple[str, ...] = ()
+        if min(below, len(defined) - below) == 0:
+            notes = (f"no smaller p-value can come out of {len(defined)} resamples",)
+        if p < 2.0 ** (1 - units):
+            # so often all clusters favour one model by chance, which resamples of so few do not know
+            p, notes = 2.0 ** (1 - units), (f"no smaller p-value can come out of {units} clusters",)
         return replace(
             self._result(
                 a, b, (interval.low, interval.high), math.log(p) if p > 0 else math.nan, gap, (), interval.method, notes
@@ -641,6 +668,7 @@ class _Comparer:
         df: tuple[float, ...],
         method: str,
         notes: tuple[str, ...],
+        se: float | None = None,
     ) -> Comparison:
         design = self.design
         means = float(design.means[a]), float(design.means[b])
@@ -656,7 +684,7 @@ class _Comparer:
             n=design.n,
             measure=design.measure,
             notes=notes,
-            details=sizes | {"n_seeds": design.n_seeds},
+            details=sizes | {"n_seeds": design.n_seeds} | ({} if se is None else {"se": se}),
         )
 
     def _names(self, a: int, b: int) -> tuple[str, str]:
@@ -681,19 +709,15 @@ class _Comparer:
             found, notes=(*found.notes, "the bounds take folds as independent, though they share training items")
         )
 
-    def equivalence(self, a: int, b: int, pair: Comparison, margin: Any) -> Comparison:
+    def equivalence(self, a: int, b: int, pair: Comparison, margins: tuple[float, float]) -> Comparison:
         """Whether the two are equal up to a margin, by the standard error of their test."""
-        low, high = _margins(margin)
+        low, high = margins
         design = self.design
         if pair.method.endswith("McNemar"):
-            return equivalence(
-                design.values[a][0], design.values[b][0], (low, high), level=self.level, names=pair.names
-            )
+            return equivalence(design.values[a][0], design.values[b][0], margins, level=self.level, names=pair.names)
         assert pair.difference is not None
         gap = pair.difference.estimate
         inner = 2 * self.level - 1
-        if inner <= 0:
-            raise ValueError(f"level must be above 0.5 for equivalence; got {self.level}")
         if pair.method == "cluster bootstrap":
             replicates = self._resampled()[a] - self._resampled()[b]
             defined = replicates[np.isfinite(replicates)]
@@ -705,22 +729,23 @@ class _Comparer:
             statistic = math.nan
         else:
             df = pair.df[0] if pair.df else math.inf
-            se = pair.difference.half_width / _t(df, self.level)
+            # not from the bounds, which may have been cut to [-1, 1]
+            se = pair.details.get("se", math.nan)
             if not se > 0:
                 return replace(
                     pair, method="equivalence undefined", log_p=math.nan, notes=("there is no spread",), pairs=()
                 )
             statistic = min((gap - low) / se, (high - gap) / se)
-            log_p = log_upper_normal(statistic) if math.isinf(df) else _log_upper_t(statistic, df)
+            log_p = log_upper_normal(statistic) if math.isinf(df) else log_upper_t(statistic, df)
             half = _t(df, inner) * se
-            bounds = gap - half, gap + half
+            bounds = max(-1.0, gap - half), min(1.0, gap + half)
         return replace(
             pair,
             difference=replace(pair.difference, low=bounds[0], high=bounds[1], level=inner),
             log_p=log_p,
             statistic=statistic,
-            method=f"equivalence within {low:g} to {high:g}",
-            notes=("a small p-value shows equivalence, a large one shows nothing",),
+            method=tost_title(low, high),
+            notes=(TOST_NOTE,),
         )
 
     # ---------------------------------------------------------------- all models
@@ -746,7 +771,10 @@ class _Comparer:
             kept = values > 1e-9 * max(values[-1], 1e-300)
             along = vectors.T @ gaps
             rank = int(kept.sum())
-            statistic = float(np.sum(along[kept] ** 2 / values[kept]))
+            if np.any(np.abs(along[~kept]) > 1e-9):
+                rank = 0
+                notes.append("a combination of the figures differs but nothing shows any spread of it")
+            statistic = float(np.sum(along[kept] ** 2 / values[kept])) if rank else math.nan
             free = [self._contrast({i: 1.0, j: -1.0})[1] for i, j in combinations(range(k), 2)]
             below = sum(1 / df for df in free)
             if rank and below == 0:
@@ -878,7 +906,7 @@ class _Comparer:
 
         return area
 
-    def described(self, margin: Any, selected_on_test: bool) -> dict[str, Any]:
+    def described(self, margins: tuple[float, float] | None, selected_on_test: bool) -> dict[str, Any]:
         """Sizes and options."""
         from milfast import __version__
 
@@ -906,7 +934,7 @@ class _Comparer:
             "n_boot": self.draws if self._replicates is not None else None,
             "n_undefined_resamples": resamples if self._replicates is not None else None,
             "bootstrap_seed": self.seed if self._replicates is not None else None,
-            "margin": None if margin is None else list(_margins(margin)),
+            "margin": None if margins is None else [side if math.isfinite(side) else None for side in margins],
             "selected_on_test": bool(selected_on_test),
             "milfast": __version__,
         }
@@ -927,22 +955,3 @@ def _t(df: float, level: float) -> float:
     from scipy.special import stdtrit
 
     return -float(stdtrit(df, (1 - level) / 2))
-
-
-def _log_upper_t(t: float, df: float) -> float:
-    """Log of P(T >= t)."""
-    half = log_two_sided_t(t, df) - math.log(2)
-    return half if t >= 0 else math.log1p(-math.exp(half))
-
-
-def _margins(margin: Any) -> tuple[float, float]:
-    if isinstance(margin, (tuple, list, np.ndarray)):
-        if len(margin) != 2:
-            raise ValueError(f"margin must be one number or a pair (lowest, highest); got {margin!r}")
-        low, high = _number(margin[0], "margin[0]"), _number(margin[1], "margin[1]")
-    else:
-        high = _number(margin, "margin")
-        low = -high
-    if not low < 0 < high:
-        raise ValueError(f"margin must reach below and above 0; got {low:g} to {high:g}")
-    return low, high

@@ -472,7 +472,8 @@ def _log_binomial_p(b: int, c: int, *, mid: bool) -> float:
     tail, point = log_binomial_tail(min(b, c), b + c)
     log_p = math.log(2) + tail
     if mid:
-        log_p += math.log1p(-math.exp(point - log_p))
+        # a point is no more than its tail, which the logarithms of astronomical counts are too coarse to tell
+        log_p += math.log1p(-math.exp(min(point - log_p, -math.log(2))))
     return min(0.0, log_p)
 
 

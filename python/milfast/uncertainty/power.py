@@ -108,7 +108,7 @@ def sample_size_half_width(
     (3458, 3461)
     """
     _require_level(level)
-    p, half = _between(proportion, "proportion"), _between(half_width, "half_width")
+    p, half = _between(proportion, "proportion"), _reachable(_between(half_width, "half_width"), "half_width")
     title = _choose(method, {"normal": "normal interval", "wilson": "Wilson interval"})
     exact = _z(level) ** 2 * p * (1 - p) / half**2
     if method == "wilson":
@@ -157,7 +157,7 @@ def sample_size_auc(
     158
     """
     _require_level(level)
-    area, half = _between(auc, "auc"), _between(half_width, "half_width")
+    area, half = _between(auc, "auc"), _reachable(_between(half_width, "half_width"), "half_width")
     share = _between(positive_fraction, "positive_fraction")
     variance = (half / _z(level)) ** 2
 
@@ -267,6 +267,7 @@ def sample_size_paired(difference: float, *, discordant: float, level: float = 0
         raise ValueError(f"difference must lie between -1 and 1 and not be 0; got {gap:g}")
     if not abs(gap) <= share <= 1:
         raise ValueError(f"discordant must lie between abs(difference)={abs(gap):g} and 1; got {share:g}")
+    _reachable(gap, "difference")
     exact = ((_z(level) * math.sqrt(share) + _power_z(power) * math.sqrt(share - gap**2)) / gap) ** 2
     purpose = f"to find a difference of {gap:g} at level {level:g} with power {power:g}"
     return SampleSize(_up(exact), exact, "items, tried by both models,", purpose, "Connor")
@@ -323,6 +324,13 @@ def _between(value: Any, name: str) -> float:
     if not 0 < number < 1:
         raise ValueError(f"{name} must lie strictly between 0 and 1 (0.9 for 90 %); got {number:g}")
     return number
+
+
+def _reachable(value: float, name: str) -> float:
+    # squares of smaller numbers underflow
+    if abs(value) < 1e-100:
+        raise ValueError(f"{name} is too small for any study: {value:g}")
+    return value
 
 
 def _power_z(power: Any) -> float:

@@ -491,7 +491,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--data", metavar="FOLDER", help=f"where {PREDICTIONS} is (default: MILFAST_DATA)")
     parser.add_argument("--no-figures", action="store_true", help="write the record only; needs no matplotlib")
     options = parser.parse_args(arguments)
-    trainings = load(options.data)
+    try:
+        trainings = load(options.data)
+    except FileNotFoundError as error:
+        parser.error(str(error))
     found = record(trainings)
     options.folder.mkdir(parents=True, exist_ok=True)
     path = options.folder / RECORD

@@ -109,8 +109,25 @@ def log_beta(a: float, b: float, x: float, complement: float) -> float:
 
 def log_binomial_tail(k: int, n: int) -> tuple[float, float]:
     """Logs of P(X <= k) and P(X = k) for X the number of heads among `n` tosses of a fair coin, k at most n / 2."""
-    point = math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1) - n * math.log(2)
-    return log_beta(n - k, k + 1, 0.5, 0.5), point
+    return log_beta(n - k, k + 1, 0.5, 0.5), _log_heads(k, n)
+
+
+def _log_heads(k: int, n: int) -> float:
+    """Log of P(X = k), without the difference of large logarithms of factorials (Loader 2000, saddle-point form)."""
+    if k == 0:
+        return -n * math.log(2)
+    less, more, d = 2 * k / n, 2 * (n - k) / n, (n - 2 * k) / n
+    shape = 2 * d * math.atanh(d) + math.log1p(-d * d) if d < 0.5 else less * math.log(less) + more * math.log(more)
+    size = math.log(2 * math.pi) + math.log(k) + math.log((n - k) / n)
+    return -n / 2 * shape - size / 2 + _beyond_stirling(n) - _beyond_stirling(k) - _beyond_stirling(n - k)
+
+
+def _beyond_stirling(n: int) -> float:
+    """How far log n! is above Stirling's approximation."""
+    if n < 16:
+        return math.lgamma(n + 1) - (n + 0.5) * math.log(n) + n - math.log(2 * math.pi) / 2
+    square = 1 / (n * n)
+    return (1 / 12 - square * (1 / 360 - square * (1 / 1260 - square * (1 / 1680 - square / 1188)))) / n
 
 
 def log_sign_flips(steps: NDArray[np.int64]) -> tuple[float, float]:
