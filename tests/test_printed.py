@@ -160,6 +160,17 @@ def test_the_table_of_single_faults_is_the_recorded_one() -> None:
     assert {row["n_train"] for row in SINGLE_FAULTS} == {10_000}
 
 
+def test_the_benchmarks_of_monotone_mil_are_the_recorded_ones() -> None:
+    rows = json.loads((ROOT / "docs" / "results" / "monotone-benchmarks.json").read_text(encoding="utf-8"))
+    page = (ROOT / "docs" / "monotone.md").read_text(encoding="utf-8")
+    table = page[page.index("<!-- benchmarks -->") : page.index("<!-- end benchmarks -->")].splitlines()[1:]
+    header, _, *lines = ([cell.strip() for cell in line.strip("|").split("|")] for line in table)
+    found = {(model, data): cell for model, *cells in lines for data, cell in zip(header[1:], cells, strict=True)}
+    figures = {(r["model"], r["data"]): (r["auc"], r["auc_low"], r["auc_high"]) for r in rows}
+    assert found == {key: "{:.2f} [{:.2f}, {:.2f}]".format(*value) for key, value in figures.items()}
+    assert len(found) == 20
+
+
 def test_the_deep_record_was_made_at_the_size_of_the_paper_and_has_its_figures() -> None:
     sizes = {name: {row["n_train"] for row in rows} for name, rows in DEEP.items()}
     assert sizes == {"deep-notebook": {100_000}, "deep-paper": {5_000}, "deep-faults": {10_000}}

@@ -82,6 +82,8 @@ def test_workers_that_are_used_again_know_modules_that_came_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert sorted(stream(abs, [-1, 2], n_jobs=2)) == [1, 2]
-    (tmp_path / "module_that_came_later.py").write_text("NUMBER = 7")
+    (tmp_path / "module_that_came_later.py").write_text("NUMBER = 7\n\nclass Object:\n    pass\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     assert list(stream(named, ["module_that_came_later"] * 2, n_jobs=2)) == [7, 7]
+    objects = [importlib.import_module("module_that_came_later").Object()] * 2
+    assert list(stream(type, objects, n_jobs=2)) == [type(objects[0])] * 2

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 R = TypeVar("R")
 
+#: The path of the workers that were asked for last, where there are any.
+_started_with: list[tuple[str, ...]] = []
+
 
 def stream(function: Callable[[T], R], items: Iterable[T], *, n_jobs: int) -> Iterator[R]:
     """Results in the order in which they are finished.
@@ -60,7 +63,8 @@ def stream(function: Callable[[T], R], items: Iterable[T], *, n_jobs: int) -> It
         parallel = joblib.Parallel(n_jobs=n_workers, return_as="generator_unordered", batch_size=1)
     # what is printed goes where it would go without workers: a caller whose output is a table has redirected it
     aside = sys.stdout is sys.stderr
-    caller = _Caller(os.getpid(), threads, aside, tuple(sys.path))
+    _renew(tuple(sys.path))
+    caller = _Caller(os.getpid(), threads, aside)
     yield from parallel(joblib.delayed(_call)(function, item, caller) for item in items)
 
 
@@ -103,19 +107,25 @@ def number(n_jobs: int | None) -> int:
     return int(joblib.effective_n_jobs(n_jobs))
 
 
+def _renew(path: tuple[str, ...]) -> None:
+    """End workers that were started with another path: joblib uses them again, and they would not find new modules."""
+    from joblib.externals.loky import get_reusable_executor
+
+    if _started_with not in ([], [path]):
+        get_reusable_executor().shutdown(wait=True)
+    _started_with[:] = [path]
+
+
 class _Caller(NamedTuple):
     """What a worker has to know of the process that it works for."""
 
     pid: int
     threads: int
     aside: bool
-    path: tuple[str, ...]
 
 
 def _call(function: Callable[[T], R], item: T, caller: _Caller) -> R:
     _end_with(caller.pid)
-    # joblib uses workers again, whose path is that of when they were started
-    sys.path[:] = caller.path
     _core.set_num_threads(caller.threads)
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(caller.threads)
