@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from conftest import ROOT
+from joblib.externals.loky import get_reusable_executor
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -212,6 +213,7 @@ def test_what_a_model_prints_stays_out_of_the_output(capsys: pytest.CaptureFixtu
 
 
 def test_what_models_print_in_workers_does_not_go_among_the_results(capfd: pytest.CaptureFixture[str]) -> None:
+    get_reusable_executor().shutdown()  # workers of earlier tests have the output of these
     assert table("own_for_consistency:Chatty", "--repeats", "50", "--jobs", "2", "--format", "json") == 0
     captured = capfd.readouterr()
     assert len(json.loads(captured.out)) == 1

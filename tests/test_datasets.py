@@ -365,6 +365,8 @@ def test_any_column_may_hold_the_labels_or_the_groups(tmp_path: Path) -> None:
         ("", "is empty"),
         ("a,y\n", "has a header but no rows"),
         ("a,a,y\n1,2,0\n", "line 1: two columns are called 'a'"),
+        (",a,y\n0,3,0\n1,4,1\n", "line 1: column 1 has no name; numbers of rows"),
+        ("a,y,\n3,0,\n4,1,\n", "line 1: column 3 has no name"),
         ("a,z\n1,0\n", "has no column 'y'; it has a, z"),
         ("a,y\n1,0\n1,0,3\n", "line 3: 3 cells, but the header has 2"),
         ("a,y\n1,0\n\n ,1\n", "line 4, column 'a' is empty"),
@@ -382,6 +384,11 @@ def test_any_column_may_hold_the_labels_or_the_groups(tmp_path: Path) -> None:
 def test_what_is_wrong_with_a_table_is_said(tmp_path: Path, text: str | bytes, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         datasets.read_table(write(tmp_path, text), target="y")
+
+
+def test_labels_are_no_groups(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="target and groups are the same column, 'y'"):
+        datasets.read_table(write(tmp_path, "a,y\n1,0\n2,1\n"), target="y", groups="y")
 
 
 @pytest.mark.parametrize("place", ["toy.csv", "toy.csv.gz", "ec/toy.csv", "ec/toy.csv.gz"])

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from joblib.externals.loky import get_reusable_executor
 from sklearn.base import BaseEstimator
 
 from milfast.checks import jobs as check_jobs
@@ -48,6 +49,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 def functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A module of job functions, also for processes that are started later."""
+    get_reusable_executor().shutdown()  # workers of earlier tests do not know the folder
     (tmp_path / "job_functions.py").write_text(
         """
 import os, time

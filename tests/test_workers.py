@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from joblib.externals.loky import get_reusable_executor
 
 from milfast.workers import stream
 
@@ -36,6 +37,7 @@ def test_what_is_no_number_of_processes_is_refused(n_jobs: Any) -> None:
 
 
 def test_workers_print_where_their_caller_does(capfd: pytest.CaptureFixture[str]) -> None:
+    get_reusable_executor().shutdown()  # workers of earlier tests have the output of these
     list(stream(print, ["to stdout"] * 3, n_jobs=2))
     with redirect_stdout(sys.stderr):
         list(stream(print, ["to stderr"] * 3, n_jobs=2))

@@ -140,9 +140,18 @@ def _parse(content: bytes, path: Path, target: str, groups: str | None) -> Sampl
         raise ValueError(f"{path}, line {reader.line_num}: {error}; is a quotation mark left open?") from None
     if not header:
         raise ValueError(f"{path} is empty")
-    for name in header:
+    for place, name in enumerate(header, 1):
+        if not name:
+            raise ValueError(
+                f"{path}, line 1: column {place} has no name; numbers of rows, which pandas writes without one, are no "
+                "feature: leave the column out (to_csv(index=False)), or name it"
+            )
         if header.count(name) > 1:
             raise ValueError(f"{path}, line 1: two columns are called {name!r}")
+    if groups == target:
+        raise ValueError(
+            f"target and groups are the same column, {target!r}: folds of groups would then hold out classes"
+        )
     for wanted in filter(None, (target, groups)):
         if wanted not in header:
             raise ValueError(f"{path} has no column {wanted!r}; it has {', '.join(header)}")
