@@ -323,11 +323,11 @@ def test_folds_without_a_class_are_left_out_and_counted() -> None:
 # ---------------------------------------------------------------- clusters
 
 
-def test_clusters_get_the_paired_cluster_bootstrap() -> None:
+def test_clusters_get_the_test_by_their_variance_and_beside_it_the_cluster_bootstrap() -> None:
     scores, labels = data()
     clusters = np.arange(240) // 8
     result = mf.compare(decided(scores), labels, clusters=clusters, n_boot=4000, random_state=3)
-    [pair] = result.pairs
+    [[pair]] = result.others
     assert pair.method == "cluster bootstrap"
     assert pair.difference is not None
     assert (pair.difference.n_clusters, pair.difference.n_boot, pair.difference.seed) == (30, 4000, 3)
@@ -338,10 +338,10 @@ def test_clusters_get_the_paired_cluster_bootstrap() -> None:
     # the replicates are whole items, so that quantiles may differ by one
     assert math.isclose(pair.difference.low, low, abs_tol=1.01 / 240)
     assert math.isclose(pair.difference.high, high, abs_tol=1.01 / 240)
-    [[beside]] = result.others
-    assert (
-        beside.log_p == mcnemar(decided(scores)["a"] == labels, decided(scores)["b"] == labels, clusters=clusters).log_p
-    )
+    [test] = result.pairs
+    right = [decided(scores)[name] == labels for name in "ab"]
+    assert test.log_p == mcnemar(*right, clusters=clusters).log_p
+    assert test.difference == mcnemar(*right, clusters=clusters).difference
     assert result.estimates[0] == accuracy_interval(decided(scores)["a"], labels, clusters=clusters)
     again = mf.compare(decided(scores), labels, clusters=clusters, n_boot=4000, random_state=3)
     assert again.to_dict() == result.to_dict()
@@ -350,30 +350,30 @@ def test_clusters_get_the_paired_cluster_bootstrap() -> None:
 def test_copies_of_items_widen_the_interval_of_clusters_to_that_of_the_items() -> None:
     scores, labels = data(n=100)
     copies = {name: np.repeat(values, 5) for name, values in scores.items()}
-    plain = mf.compare(scores, labels, clusters=np.arange(100)).pairs[0].difference
-    found = mf.compare(copies, np.repeat(labels, 5), clusters=np.repeat(np.arange(100), 5)).pairs[0].difference
+    once = mf.compare(scores, labels, clusters=np.arange(100))
+    again = mf.compare(copies, np.repeat(labels, 5), clusters=np.repeat(np.arange(100), 5))
     naive = mf.compare(copies, np.repeat(labels, 5)).pairs[0].difference
-    assert plain is not None
-    assert found is not None
     assert naive is not None
-    assert (found.low, found.high) == (plain.low, plain.high)
-    assert naive.half_width < 0.6 * found.half_width
+    for plain, found in ((once.pairs[0], again.pairs[0]), (once.others[0][0], again.others[0][0])):
+        assert plain.difference is not None
+        assert found.difference is not None
+        assert found.difference.low == pytest.approx(plain.difference.low, rel=1e-12)
+        assert found.difference.high == pytest.approx(plain.difference.high, rel=1e-12)
+        assert naive.half_width < 0.6 * found.difference.half_width
 
 
 def test_p_of_a_bootstrap_is_never_0_and_agrees_with_its_interval() -> None:
     scores, labels = data(n_models=3)
     result = mf.compare(scores, labels, clusters=np.arange(240) // 4, n_boot=1000)
-    for pair in result.pairs:
+    for [pair] in result.others:
         assert pair.difference is not None
         assert 0 < pair.p_value <= 1
         assert (pair.p_value < 0.05) == (0 not in pair.difference)
-    assert result.pairs[1].p_value == pytest.approx(2 / 1001)
-    assert "no smaller p-value" in result.pairs[1].notes[0]
+    assert result.others[1][0].p_value == pytest.approx(2 / 1001)
+    assert "no smaller p-value" in result.others[1][0].notes[0]
     assert result.estimates[0] == auc_interval(scores["a"], labels, clusters=np.arange(240) // 4)
     assert result.joint == compare_aucs(scores, labels, clusters=np.arange(240) // 4)
-    assert (
-        result.others[1][0].log_p == compare_auc(scores["a"], scores["c"], labels, clusters=np.arange(240) // 4).log_p
-    )
+    assert result.pairs[1].log_p == compare_auc(scores["a"], scores["c"], labels, clusters=np.arange(240) // 4).log_p
 
 
 def test_clusters_with_seeds_and_with_folds_still_have_a_bootstrap() -> None:
@@ -433,17 +433,21 @@ def test_a_class_within_one_cluster_leaves_the_difference_undefined() -> None:
     scores, labels = data()
     result = mf.compare(scores, labels, clusters=labels, margin=0.1)
     assert math.isnan(result.pairs[0].log_p)
-    assert result.pairs[0].notes == ("all items of a class lie in one cluster",)
+    assert "all positives in one cluster" in result.pairs[0].notes[0]
+    assert result.others[0][0].notes[0] == "all items of a class lie in one cluster"
     assert math.isnan(result.equivalences[0].log_p)
 
 
 def test_clusters_that_all_differ_alike_show_no_spread() -> None:
     labels = np.ones(40, dtype=int)
     worse = np.where(np.arange(40) % 4 == 0, 0, 1)
-    [pair] = mf.compare({"a": labels, "b": worse}, labels, kind="labels", clusters=np.arange(40) // 4).pairs
-    assert math.isnan(pair.log_p)
-    assert pair.difference is not None
-    assert math.isnan(pair.difference.low)
+    result = mf.compare({"a": labels, "b": worse}, labels, kind="labels", clusters=np.arange(40) // 4)
+    assert math.isnan(result.others[0][0].log_p)
+    for pair in (result.pairs[0], result.others[0][0]):
+        assert pair.difference is not None
+        assert math.isnan(pair.difference.low)
+    # that all ten favour one model happens by chance as often as heads ten times, half of which is the mid-p value
+    assert result.pairs[0].p_value == pytest.approx(2.0**-10)
 
 
 def test_few_clusters_cannot_be_surer_than_their_signs() -> None:
@@ -451,9 +455,11 @@ def test_few_clusters_cannot_be_surer_than_their_signs() -> None:
     for n_clusters in (2, 4, 5):
         of = np.arange(40) % n_clusters
         worse = np.where(np.arange(40) // n_clusters <= of, 0, 1)  # in each cluster, here more and there less
-        [pair] = mf.compare({"a": labels, "b": worse}, labels, kind="labels", clusters=of).pairs
+        result = mf.compare({"a": labels, "b": worse}, labels, kind="labels", clusters=of)
+        [[pair]] = result.others
         assert pair.p_value == pytest.approx(2.0 ** (1 - n_clusters))
-        assert pair.notes == (f"no smaller p-value can come out of {n_clusters} clusters",)
+        assert pair.notes[0] == f"no smaller p-value can come out of {n_clusters} clusters"
+        assert result.pairs[0].p_value == pytest.approx(2.0**-n_clusters)
         exact = mcnemar(labels == 1, worse == 1, method="exact", clusters=of)
         assert exact.p_value == pytest.approx(pair.p_value)
 

@@ -315,8 +315,8 @@ def compare(
                                                                is that of the items plus that of the seeds
     folds                            corrected resampled t     corrected resampled t (Nadeau and Bengio 2003), on
                                                                the mean over seeds where seeds share the folds
-    clusters                         from the variance         cluster bootstrap of the paired difference; beside
-                                     between clusters          it DeLong or McNemar with that variance
+    clusters                         from the variance         DeLong or McNemar with the variance between clusters;
+                                     between clusters          beside it a cluster bootstrap of the paired difference
     ===============================  ========================  ==================================================
 
     Runs are also compared one by one, P(A > B); seeds and folds together have their variance components. The paired
@@ -528,7 +528,7 @@ class _Comparer:
     def others(self, a: int, b: int) -> list[Comparison]:
         """Further tests."""
         if self.folded and self.design.n_seeds == 1:
-            found = self._items(a, b)
+            found = self._cluster_bootstrap(a, b) if self.clustered else self._items(a, b)
             note = "about the models of these folds, not about the way they were trained"
         elif self.folded:
             found = self._items_and_seeds(a, b)
@@ -537,8 +537,8 @@ class _Comparer:
             found = self._cluster_bootstrap(a, b)
             note = "about the models of these seeds, not about the way they were trained"
         elif self.clustered:
-            found = self._between_clusters(a, b)
-            note = "from the variance between clusters, without resamples"
+            found = self._cluster_bootstrap(a, b)
+            note = "from resampled clusters, which errs more often than the test above where there are few"
         else:
             return []
         return [replace(found, notes=(*found.notes, note))]
@@ -566,22 +566,14 @@ class _Comparer:
         return found
 
     def _items(self, a: int, b: int) -> Comparison:
-        """One run of each, or one a fold: only the items are drawn."""
-        design, names = self.design, self._names(a, b)
-        if self.clustered:
-            return self._cluster_bootstrap(a, b)
-        if design.positive is None:
-            return mcnemar(design.values[a][0], design.values[b][0], level=self.level, names=names)
-        if not self.folded:
-            return compare_auc(design.values[a][0], design.values[b][0], design.positive, level=self.level, names=names)
-        return self._wald(a, b, "DeLong within folds")
-
-    def _between_clusters(self, a: int, b: int) -> Comparison:
+        """One run of each, or one a fold: only the items are drawn, or whole clusters of them."""
         design, names = self.design, self._names(a, b)
         first, second = design.values[a][0], design.values[b][0]
         if design.positive is None:
             return mcnemar(first, second, level=self.level, names=names, clusters=design.clusters)
-        return compare_auc(first, second, design.positive, level=self.level, names=names, clusters=design.clusters)
+        if not self.folded:
+            return compare_auc(first, second, design.positive, level=self.level, names=names, clusters=design.clusters)
+        return self._wald(a, b, "DeLong within folds")
 
     def _items_and_seeds(self, a: int, b: int) -> Comparison:
         return self._wald(a, b, CROSSED)
@@ -713,8 +705,9 @@ class _Comparer:
         """Whether the two are equal up to a margin, by the standard error of their test."""
         low, high = margins
         design = self.design
-        if pair.method.endswith("McNemar"):
-            return equivalence(design.values[a][0], design.values[b][0], margins, level=self.level, names=pair.names)
+        if "McNemar" in pair.method:
+            first, second = design.values[a][0], design.values[b][0]
+            return equivalence(first, second, margins, level=self.level, names=pair.names, clusters=design.clusters)
         assert pair.difference is not None
         gap = pair.difference.estimate
         inner = 2 * self.level - 1
