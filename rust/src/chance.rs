@@ -77,7 +77,8 @@ impl Levels<'_> {
         for step in [1.0, -1.0] {
             let (mut both, mut weight) = (mode, [1.0; LANES]);
             loop {
-                let mut largest = 0.0;
+                // bits of all weights: a maximum of floats would keep the loop from being done side by side
+                let mut left = 0;
                 for lane in 0..LANES {
                     let (a, b, i) = (a[lane], b[lane], both[lane]);
                     // 0 at the end of what is possible, and a weight that is 0 stays so
@@ -92,9 +93,9 @@ impl Levels<'_> {
                     mean[lane] += if next > 0.0 { term } else { 0.0 };
                     total[lane] += next;
                     (weight[lane], both[lane]) = (next, i);
-                    largest = if next > largest { next } else { largest };
+                    left |= next.to_bits();
                 }
-                if largest <= 0.0 {
+                if left == 0 {
                     break;
                 }
             }
