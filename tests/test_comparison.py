@@ -172,6 +172,12 @@ def test_holm_is_the_definition(p: list[Fraction]) -> None:
         assert math.exp(adjusted[i]) == pytest.approx(float(expected), rel=1e-12)
 
 
+def test_holm_on_a_known_example() -> None:
+    adjusted = [math.exp(p) for p in holm([math.log(p) for p in (0.01, 0.04, 0.03, 0.005)])]
+    assert adjusted == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([math.log(0.5), math.log(0.9)]) == [0.0, 0.0]
+
+
 def test_holm_leaves_undefined_tests_out() -> None:
     adjusted = holm([math.log(0.02), math.nan, math.log(0.04)])
     assert math.isnan(adjusted[1])

@@ -12,6 +12,7 @@ from conftest import ROOT
 from scipy.stats import binom
 
 from milfast.consistency import coverage
+from milfast.report import records
 from milfast.study import Store
 
 RECORDED = ROOT / "docs" / "results" / "consistency-coverage.json"
@@ -120,9 +121,10 @@ def test_the_table_of_the_page_is_the_recorded_one(recorded: dict[str, Any]) -> 
     text = PAGE.read_text(encoding="utf-8")
     [shown] = re.findall(r"<!-- simulated: coverage -->\n(.*?)\n<!-- end -->", text, flags=re.DOTALL)
     assert shown == coverage.table(recorded["cells"])
-    assert coverage.fill(text, recorded["cells"]) == text
+    tables = {"coverage": coverage.table(recorded["cells"])}
+    assert records.fill(text, "simulated", tables) == text
     with pytest.raises(ValueError, match="must have a place <!-- simulated: coverage -->"):
-        coverage.fill("# Error consistency", recorded["cells"])
+        records.fill("# Error consistency", "simulated", tables)
 
 
 def test_what_is_recorded_is_all_that_is_planned_and_what_is_promised(recorded: dict[str, Any]) -> None:

@@ -10,6 +10,7 @@ import pytest
 from conftest import ROOT
 from scipy.stats import binom
 
+from milfast.report import records
 from milfast.uncertainty import coverage
 
 RECORDED = ROOT / "docs" / "results" / "interval-coverage.json"
@@ -67,11 +68,11 @@ def test_what_is_recorded_is_all_that_is_planned(recorded: dict[str, Any]) -> No
 
 def test_the_tables_of_the_page_are_the_recorded_ones(recorded: dict[str, Any]) -> None:
     page = PAGE.read_text(encoding="utf-8")
-    assert coverage.fill(page, recorded) == page
+    assert records.fill(page, "coverage", coverage.tables(recorded)) == page
     shown = dict(re.findall(r"<!-- coverage: (\S+) -->\n(.*?)\n<!-- end -->", page, flags=re.DOTALL))
     assert shown == coverage.tables(recorded)
     with pytest.raises(ValueError, match="the page must have a place"):
-        coverage.fill("# Uncertainty", recorded)
+        records.fill("# Uncertainty", "coverage", coverage.tables(recorded))
 
 
 def test_the_logit_interval_holds_what_is_promised_on_data_of_the_size_of_musk1(recorded: dict[str, Any]) -> None:

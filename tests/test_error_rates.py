@@ -13,6 +13,7 @@ import pytest
 from conftest import ROOT
 from scipy.stats import binom
 
+from milfast.report import records
 from milfast.uncertainty import equivalence, mcnemar_from_counts
 from milfast.uncertainty import error_rates as rates
 
@@ -113,7 +114,7 @@ def test_the_command_writes_record_and_page(tmp_path: Any, capsys: pytest.Captur
     assert "old" not in page.read_text(encoding="utf-8")
     assert table in capsys.readouterr().out
     with pytest.raises(ValueError, match="must have a place <!-- error-rates: improvement -->"):
-        rates.fill("# Uncertainty", found)
+        records.fill("# Uncertainty", "error-rates", rates.tables(found))
 
 
 def test_what_is_recorded_is_all_that_there_is(recorded: dict[str, Any]) -> None:

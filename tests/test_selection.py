@@ -108,24 +108,6 @@ def test_the_order_of_runs_does_not_matter_and_a_seed_repeats_all() -> None:
 # ---------------------------------------------------------------- decisions
 
 
-def test_holm_on_a_known_example() -> None:
-    assert module._holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert module._holm([0.5, 0.9]) == [1.0, 1.0]
-    assert module._holm([]) == []
-
-
-@given(st.lists(st.floats(0, 1), max_size=12))
-def test_holm_rejects_as_step_by_step(values: list[float]) -> None:
-    adjusted = module._holm(values)
-    for level in (0.01, 0.05, 0.2):
-        rejected = set()
-        for rank, i in enumerate(sorted(range(len(values)), key=lambda i: values[i])):
-            if (len(values) - rank) * values[i] > level:
-                break
-            rejected.add(i)
-        assert {i for i, p in enumerate(adjusted) if p <= level} == rejected
-
-
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=8))
 def test_the_front_is_what_nobody_beats(points: list[tuple[int, int]]) -> None:
     front = module._front(np.array(points, dtype=float))

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from milfast.consistency.error_consistency import error_consistency
+from milfast.report import records
 from milfast.seeding import seed_sequence
 
 if TYPE_CHECKING:
@@ -42,7 +43,6 @@ METHODS: dict[str, dict[str, Any]] = {
     "bootstrap, mean": {"of": "mean", "method": "bootstrap", "n_replicates": REPLICATES},
     "jackknife over runs, mean": {"over": "runs"},
 }
-_PLACE = "<!-- simulated: coverage -->\n"
 
 
 @dataclass(frozen=True)
@@ -200,31 +200,6 @@ def total(cell: dict[str, Any]) -> dict[str, int]:
     return dict(counts)
 
 
-def fill(page: str, found: Sequence[dict[str, Any]]) -> str:
-    """A page with its table renewed.
-
-    Parameters
-    ----------
-    page : str
-        The table stands between ``<!-- simulated: coverage -->`` and ``<!-- end -->``.
-    found : sequence of dict
-
-    Returns
-    -------
-    str
-
-    Raises
-    ------
-    ValueError
-        When the page has no place for it.
-    """
-    before, start, rest = page.partition(_PLACE)
-    _, end, after = rest.partition("<!-- end -->")
-    if not end:
-        raise ValueError(f"the page must have a place {_PLACE.strip()} ... <!-- end --> for the table")
-    return f"{before}{start}{table(found)}\n{end}{after}"
-
-
 def _percent(k: int, n: int) -> str:
     p = k / n
     return f"{100 * p:.1f} ± {100 * math.sqrt(p * (1 - p) / n):.1f}"
@@ -267,22 +242,6 @@ def run(path: str | Path, *, seed: int, share: float = 1.0, n_jobs: int = -1) ->
     return {"seed": seed, "share": share, "level": LEVEL, "versions": versions, "failed": failed, "cells": found}
 
 
-def to_json(results: dict[str, Any]) -> str:
-    """Results as text, one row of the table a line.
-
-    Parameters
-    ----------
-    results : dict
-
-    Returns
-    -------
-    str
-    """
-    head = {name: value for name, value in results.items() if name != "cells"}
-    lines = ",\n".join(f"  {json.dumps(cell)}" for cell in results["cells"])
-    return f'{json.dumps(head)[:-1]}, "cells": [\n{lines}\n]}}\n'
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command.
 
@@ -313,9 +272,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{results['failed']} jobs failed; `milfast show {options.out}` says why", file=sys.stderr)
         return 1
     if options.json is not None:
-        options.json.write_text(to_json(results), encoding="utf-8")
+        options.json.write_text(records.to_json(results), encoding="utf-8")
     if options.page is not None:
-        options.page.write_text(fill(options.page.read_text(encoding="utf-8"), results["cells"]), encoding="utf-8")
+        page = options.page.read_text(encoding="utf-8")
+        tables = {"coverage": table(results["cells"])}
+        options.page.write_text(records.fill(page, "simulated", tables), encoding="utf-8")
     print(table(results["cells"]))
     return 0
 

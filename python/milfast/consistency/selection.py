@@ -16,6 +16,7 @@ from milfast.consistency.agreement import summary
 from milfast.consistency.repeats import missing
 from milfast.seeding import root_seed, seed_sequence
 from milfast.uncertainty import Interval
+from milfast.uncertainty.comparison import holm
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -412,7 +413,7 @@ def _compare(
         for a, b in pairs
     ]
     raw = [_p_value(draws[:, a, k] - draws[:, b, k]) for a, b in pairs for k in (0, 1)]
-    adjusted = np.array(_holm(raw)).reshape(-1, 2)
+    adjusted = np.exp(holm([math.log(p) for p in raw])).reshape(-1, 2)
     found = []
     for (a, b), both, p in zip(pairs, intervals, adjusted.tolist(), strict=True):
         says = []
@@ -439,15 +440,6 @@ def _p_value(differences: Numbers) -> float:
     known = differences[np.isfinite(differences)]
     fewer = min(int((known <= 0).sum()), int((known >= 0).sum()))
     return min(1.0, 2 * (1 + fewer) / (1 + len(known)))
-
-
-def _holm(values: Sequence[float]) -> list[float]:
-    """p-values corrected for their number by the method of Holm (1979)."""
-    adjusted, highest = [0.0] * len(values), 0.0
-    for rank, i in enumerate(sorted(range(len(values)), key=values.__getitem__)):
-        highest = max(highest, min(1.0, (len(values) - rank) * values[i]))
-        adjusted[i] = highest
-    return adjusted
 
 
 def _front(values: Numbers) -> NDArray[np.bool_]:

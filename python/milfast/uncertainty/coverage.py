@@ -7,7 +7,6 @@ whether the interval holds the truth, or lies below or above it. A nominal 95 % 
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import sys
 import warnings
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from milfast.report import records
 from milfast.uncertainty.areas import multiclass_auc_interval
 from milfast.uncertainty.classification import accuracy_interval, balanced_accuracy_interval, f1_interval
 from milfast.uncertainty.intervals import Interval, auc_interval, mean_interval, proportion_interval
@@ -208,51 +208,6 @@ def tables(results: dict[str, Any]) -> dict[str, str]:
     return texts
 
 
-def fill(page: str, results: dict[str, Any]) -> str:
-    """A page with its tables renewed: each stands between ``<!-- coverage: PART -->`` and ``<!-- end -->``.
-
-    Parameters
-    ----------
-    page : str
-    results : dict
-        As from `simulate`.
-
-    Returns
-    -------
-    str
-
-    Raises
-    ------
-    ValueError
-        When the page has no place for a table.
-    """
-    for part, table in tables(results).items():
-        start = f"<!-- coverage: {part} -->\n"
-        before, found, rest = page.partition(start)
-        _, end, after = rest.partition("<!-- end -->")
-        if not end:
-            raise ValueError(f"the page must have a place {start.strip()} ... <!-- end --> for that table")
-        page = f"{before}{found}{table}\n{end}{after}"
-    return page
-
-
-def to_json(results: dict[str, Any]) -> str:
-    """Results as text, one cell a line.
-
-    Parameters
-    ----------
-    results : dict
-        As from `simulate`.
-
-    Returns
-    -------
-    str
-    """
-    head = {name: value for name, value in results.items() if name != "cells"}
-    lines = ",\n".join(f"  {json.dumps(cell)}" for cell in results["cells"])
-    return f'{json.dumps(head)[:-1]}, "cells": [\n{lines}\n]}}\n'
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command.
 
@@ -278,9 +233,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     results = simulate(seed=options.seed, runs=options.runs, parts=options.parts, callback=_progress)
     if options.json is not None:
-        options.json.write_text(to_json(results), encoding="utf-8")
+        options.json.write_text(records.to_json(results), encoding="utf-8")
     if options.page is not None:
-        options.page.write_text(fill(options.page.read_text(encoding="utf-8"), results), encoding="utf-8")
+        page = options.page.read_text(encoding="utf-8")
+        options.page.write_text(records.fill(page, "coverage", tables(results)), encoding="utf-8")
     for part, text in tables(results).items():
         print(f"{part}\n\n{text}\n")
     return 0

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from milfast.checks.simulation import plan, report
+from milfast.report import records
 from milfast.study import Study
 from milfast.study.run import provenance
 
@@ -47,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{results['failed']} jobs failed; `milfast show {options.out}` says why", file=sys.stderr)
         return 1
     if options.json is not None:
-        options.json.write_text(report.to_json(results), encoding="utf-8")
+        options.json.write_text(records.to_json(results), encoding="utf-8")
     if options.plot is not None:
         report.draw_power(results["cells"], options.plot)
     if options.page is not None:

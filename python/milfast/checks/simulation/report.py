@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from milfast.report import records
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -13,23 +14,6 @@ if TYPE_CHECKING:
 
 Counts: TypeAlias = dict[str, int]
 CellCounts: TypeAlias = dict[str, Any]
-
-
-def to_json(results: dict[str, Any]) -> str:
-    """Results as text, one cell a line.
-
-    Parameters
-    ----------
-    results : dict
-        As from `simulate`.
-
-    Returns
-    -------
-    str
-    """
-    head = {name: value for name, value in results.items() if name != "cells"}
-    lines = ",\n".join(f"  {json.dumps(cell)}" for cell in results["cells"])
-    return f'{json.dumps(head)[:-1]}, "cells": [\n{lines}\n]}}\n'
 
 
 def tables(cells: Sequence[CellCounts]) -> dict[str, str]:
@@ -77,13 +61,7 @@ def fill(page: str, cells: Sequence[CellCounts]) -> str:
     ValueError
         When the page has no place for a table.
     """
-    for name, table in tables(cells).items():
-        start = f"<!-- simulated: {name} -->\n"
-        before, found, rest = page.partition(start)
-        _, end, after = rest.partition("<!-- end -->")
-        if not end:
-            raise ValueError(f"the page must have a place {start.strip()} ... <!-- end --> for that table")
-        page = f"{before}{found}{table}\n{end}{after}"
+    page = records.fill(page, "simulated", tables(cells))
     error = f"standard error at most {100 * largest_error([c for c in cells if c['part'] == 'power']):.1f}"
     return re.sub(r"standard error at most [\d.]*\d", error, page)
 
