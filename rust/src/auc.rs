@@ -160,7 +160,9 @@ fn weights_by_score<S: Score, L: Label>(
 ) -> Result<Vec<(f64, f64)>> {
     same_length(scores, labels)?;
     let mut bits = 0;
-    let mut order: Vec<(S::Key, u32, usize)> = memory::room(scores.len(), KEYS)?;
+    // key, class and place in one number: of such there is a sort already
+    let mut order: Vec<u128> = memory::room(scores.len(), KEYS)?;
+    let unpacked = |packed: u128| ((packed >> 63) as usize & 1, packed as usize & (usize::MAX >> 1));
     for (i, (&score, &label)) in scores.iter().zip(labels).enumerate() {
         if i.is_multiple_of(STEP) {
             interrupt.check()?;
@@ -169,7 +171,7 @@ fn weights_by_score<S: Score, L: Label>(
             return Err(not_a_number("scores", scores));
         }
         bits |= label.bit();
-        order.push((score.key(), u32::from(labels::is_positive(label.bit())), i));
+        order.push(score.key().into() << 64 | u128::from(labels::is_positive(label.bit())) << 63 | i as u128);
     }
     if !labels::is_binary(bits) {
         return Err(hint_swapped(labels::explain(labels), scores));
@@ -196,24 +198,24 @@ fn weights_by_score<S: Score, L: Label>(
     }
     interrupt.check()?;
     let mut largest = [0.0; 2];
-    for &(_, positive, i) in &order {
+    for (positive, i) in order.iter().copied().map(unpacked) {
         if i.is_multiple_of(STEP) {
             interrupt.check()?;
         }
-        largest[positive as usize] = f64::max(largest[positive as usize], weights.map_or(1.0, |w| w[i]));
+        largest[positive] = f64::max(largest[positive], weights.map_or(1.0, |w| w[i]));
     }
     let scales = largest.map(scale);
     let order = sort::sorted(order, interrupt)?;
-    let by_score = || order.chunk_by(|a, b| a.0 == b.0);
+    let by_score = || order.chunk_by(|a, b| a >> 64 == b >> 64);
     let mut groups = memory::room(by_score().count(), "the weights at each score")?;
     for (i, group) in by_score().enumerate() {
         if i.is_multiple_of(STEP) {
             interrupt.check()?;
         }
         let (mut pos, mut neg) = (Sum::default(), Sum::default());
-        for &(_, positive, i) in group {
+        for (positive, i) in group.iter().copied().map(unpacked) {
             let class = if positive == 1 { &mut pos } else { &mut neg };
-            class.add(weights.map_or(1.0, |w| w[i] * scales[positive as usize]));
+            class.add(weights.map_or(1.0, |w| w[i] * scales[positive]));
         }
         groups.push((pos.value(), neg.value()));
     }

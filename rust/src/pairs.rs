@@ -419,10 +419,10 @@ fn sample<S: Score>(scores: &[S], depth: u32) -> Result<Vec<S>> {
     let mut sample = memory::room(m, "a sample of the scores")?;
     sample.extend((0..m).map(|i| {
         hash = hash.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        scores[i * stride + (hash >> 33) as usize % stride]
+        scores[i * stride + (hash >> 33) as usize % stride].key()
     }));
-    sample.sort_unstable_by_key(|score| score.key());
-    Ok(sample)
+    sample.sort_unstable();
+    memory::collect(sample.into_iter().map(S::of_key), "a sample of the scores")
 }
 
 /// Consecutive pieces of the input that threads work on.
@@ -610,12 +610,13 @@ fn repeated<S: Score>(
         return Ok(Some(Outcome::NotLabels));
     }
     let n_groups = counted.iter().map(|tally| PLACES + tally.others.len()).sum();
-    let mut groups: Vec<(S::Key, [u64; 2])> = memory::room(n_groups, WHAT)?;
+    let mut groups: Vec<(u64, [u64; 2])> = memory::room(n_groups, WHAT)?;
+    let key = |score: S| score.key().into() as u64; // one type of groups, and one sort of them
     for tally in &counted {
         let at_value =
             tally.values.iter().zip(tally.counts.as_chunks::<2>().0).filter(|(_, counts)| counts[0] + counts[1] > 0);
-        groups.extend(at_value.map(|(value, counts)| (value.key(), counts.map(u64::from))));
-        groups.extend(tally.others.iter().map(|&(s, class)| (s.key(), [u64::from(1 - class), u64::from(class)])));
+        groups.extend(at_value.map(|(value, counts)| (key(*value), counts.map(u64::from))));
+        groups.extend(tally.others.iter().map(|&(s, class)| (key(s), [u64::from(1 - class), u64::from(class)])));
     }
     interrupt.check()?;
     groups.sort_unstable();

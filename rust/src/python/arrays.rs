@@ -10,6 +10,7 @@ use pyo3::types::{IntoPyDict, PyBytes, PyList, PyString};
 
 use crate::auc;
 use crate::error::{Error, Result};
+use crate::error_sets;
 use crate::labels;
 use crate::memory;
 
@@ -274,11 +275,52 @@ impl<'py> Scores<'py> {
         with_scores!(self, |scores| scores.len())
     }
 
+    /// The scores; unsigned integers that are too large for signed ones are all moved down, which keeps their order.
+    pub(crate) fn ranked(self) -> Result<Ranked<'py>> {
+        Ok(match self {
+            Self::F64(flat) => Ranked::F64(flat),
+            Self::F32(flat) => Ranked::F32(flat),
+            Self::I64(flat) => Ranked::I64(flat),
+            Self::U64(flat) => {
+                let fit = flat.slice().iter().all(|&v| i64::try_from(v).is_ok());
+                Ranked::I64(flat.map(|v| (if fit { v } else { v ^ (1 << 63) }) as i64)?)
+            }
+        })
+    }
+
     /// The error, with a hint where labels were handed over as scores.
     fn hint_swapped(&self, error: Error) -> Error {
         with_scores!(self, |scores| auc::hint_swapped(error, scores))
     }
 }
+
+/// Scores of which the order counts and not the value: one form less to compile kernels for.
+pub(crate) enum Ranked<'py> {
+    F64(Flat<'py, f64>),
+    F32(Flat<'py, f32>),
+    I64(Flat<'py, i64>),
+}
+
+/// As `with_scores`.
+macro_rules! with_ranked {
+    ($scores:expr, |$slice:ident| $body:expr) => {
+        match &$scores {
+            Ranked::F64(flat) => {
+                let $slice = flat.slice();
+                $body
+            }
+            Ranked::F32(flat) => {
+                let $slice = flat.slice();
+                $body
+            }
+            Ranked::I64(flat) => {
+                let $slice = flat.slice();
+                $body
+            }
+        }
+    };
+}
+pub(crate) use with_ranked;
 
 /// Labels, in one of the two forms that kernels take.
 pub(crate) enum Labels<'py> {
@@ -343,6 +385,16 @@ impl<'py> Labels<'py> {
             None => error,
         })?;
         Ok((Self::Bool(Flat::Owned(decided)), shape))
+    }
+
+    /// Whether each label is positive.
+    pub(crate) fn decided(self, scores: &Scores<'py>) -> Result<Flat<'py, bool>> {
+        match self {
+            Self::Bool(flat) => Ok(flat),
+            Self::I64(flat) => {
+                labels::binary(flat.slice()).map(Flat::Owned).map_err(|error| scores.hint_swapped(error))
+            }
+        }
     }
 
     /// One-dimensional labels that go with scores.
@@ -460,11 +512,11 @@ impl<'py> Matrix<'py> {
     }
 }
 
-/// Zeros and ones, in the form in which they came.
+/// Zeros and ones: bytes as they came, or made of something else.
 pub(crate) enum Flags<'py> {
     /// Booleans or integers of one byte, and the letter of their kind.
     Bytes(Flat<'py, u8>, char),
-    Other(Scores<'py>),
+    Other(Vec<u8>),
 }
 
 impl<'py> Flags<'py> {
@@ -488,7 +540,8 @@ impl<'py> Flags<'py> {
         }
         let array = numeric(object, name)?;
         let shape = two_dimensional(array.shape())?;
-        Ok((Self::Other(Scores::flat(&array)?), shape))
+        let values = Scores::flat(&array)?;
+        Ok((Self::Other(with_scores!(values, |values| error_sets::bytes(values, shape[1])?)), shape))
     }
 }
 

@@ -6,7 +6,7 @@ use numpy::{Element, PyArray1, prelude::*};
 use pyo3::exceptions::{PyRuntimeWarning, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-use super::arrays::{Flags, Scores, counts, new_matrix, new_vector, with_scores};
+use super::arrays::{Flags, counts, new_matrix, new_vector};
 use super::running::{VERY_LONG, interruptible};
 use crate::consistency::{Layout, Measure};
 use crate::error::{Error, Result};
@@ -27,15 +27,11 @@ fn error_sets<R: Send>(
     let Some(n_samples) = n_samples else {
         let (flags, [n, width]) = Flags::matrix(object, "error_sets", "(n_sets, n_samples)")?;
         let long = n.saturating_mul(width) > LONG;
-        return match flags {
-            Flags::Bytes(bytes, _) => {
-                let bytes = bytes.slice();
-                interruptible(py, long, |stop| with(ErrorSets::new(bytes, n, width, stop)?, stop))
-            }
-            Flags::Other(values) => with_scores!(values, |values| {
-                interruptible(py, long, |stop| with(ErrorSets::new(values, n, width, stop)?, stop))
-            }),
+        let bytes = match &flags {
+            Flags::Bytes(bytes, _) => bytes.slice(),
+            Flags::Other(bytes) => bytes,
         };
+        return interruptible(py, long, |stop| with(ErrorSets::new(bytes, n, width, stop)?, stop));
     };
     let n_samples = usize::try_from(n_samples)
         .map_err(|_| PyValueError::new_err(format!("n_samples must not be negative; got {n_samples}")))?;
