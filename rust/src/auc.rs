@@ -311,9 +311,17 @@ pub fn many<S: Score, L: Label>(
     let block = (4096 / width.max(1)).max(1);
     let cuts = parallel::cuts(n_rows, block, |row| row)?;
     let mut aucs = memory::filled(f64::NAN, n_rows, "the AUC of each row")?;
+    let places = if let RowLabels::Shared(labels) = labels { pairs::Places::of(labels) } else { None };
     parallel::fill(&mut aucs, &cuts, scores.len() >= LARGE, interrupt, |i, aucs| {
+        let mut narrow = places.as_ref().map(|places| (pairs::Narrow::new(), places));
         for (row, auc) in (i * block..).zip(aucs) {
             let cells = row * width..(row + 1) * width;
+            if let Some((narrow, places)) = &mut narrow
+                && let Some(Outcome::Counted(doubled_u, n_pos)) = narrow.row(&scores[cells.clone()], places)
+            {
+                *auc = PairCounts { doubled_u, n_pos: n_pos as u64, n_neg: (width - n_pos) as u64 }.auc();
+                continue;
+            }
             let labels = match labels {
                 RowLabels::Shared(labels) => labels,
                 RowLabels::PerRow(labels) => &labels[cells.clone()],
@@ -373,6 +381,38 @@ mod tests {
                 check(&scores.iter().map(|&s| s as f32).collect::<Vec<_>>(), &labels);
                 check(&scores.iter().map(|&s| s as i64).collect::<Vec<_>>(), &labels);
             }
+        }
+    }
+
+    #[test]
+    fn rows_that_share_their_labels_equal_single_calls() {
+        fn same<S: Score>(rows: &[Vec<S>], labels: &[bool]) {
+            let never = Interrupt::default();
+            let got = many(&rows.concat(), labels.len(), RowLabels::Shared(labels), &never).unwrap();
+            for (row, auc) in rows.iter().zip(got) {
+                let (doubled, n_pos, n_neg) = brute(row, labels);
+                let want = PairCounts { doubled_u: doubled, n_pos, n_neg }.auc();
+                assert_eq!(auc.to_bits(), want.to_bits());
+            }
+        }
+        let mut draw = Stream::new(3, 0, 0);
+        for n in [1, 2, 63, 64, 65, 200, 511, 512, 513] {
+            let labels: Vec<bool> = (0..n).map(|_| draw.below(3) == 0).collect();
+            // no ties, few, many, nothing but ties, one score far off, infinities
+            let rows: Vec<Vec<f64>> = (0..24)
+                .map(|row| {
+                    let levels = [u32::MAX, 40_000, 9, 1][row % 4];
+                    let mut scores: Vec<f64> = (0..n).map(|_| f64::from(draw.below(levels)) - 0.5).collect();
+                    scores[0] = [scores[0], 1e300, f64::INFINITY][row % 3];
+                    scores
+                })
+                .collect();
+            same(&rows, &labels);
+            let other = |f: fn(f64) -> f32| -> Vec<Vec<f32>> {
+                rows.iter().map(|row| row.iter().map(|&score| f(score)).collect()).collect()
+            };
+            same(&other(|score| score as f32), &labels);
+            same(&rows.iter().map(|row| row.iter().map(|&s| s as i64).collect()).collect::<Vec<Vec<i64>>>(), &labels);
         }
     }
 

@@ -14,7 +14,7 @@ use crate::simd::{Kernel, Real, RealKernel, Vectors, dispatch, dispatch_reals};
 use crate::tiles::{Form, Panel, Panels, Products, QUAD, Quads, ROWS, Rows, TASK, each, tile};
 
 /// Rows of a block.
-pub(crate) const GROUP: usize = 64;
+const GROUP: usize = 64;
 /// Rows of a bag that are folded in T; from there on it is float64.
 const TOGETHER: usize = 8;
 /// Bags that are added up side by side.
@@ -116,12 +116,12 @@ struct Part {
 }
 
 /// Values of the rows of a block with the columns of a panel.
-pub(crate) struct Tiles<'a, T, F> {
-    pub(crate) quads: &'a Quads<T>,
-    pub(crate) panel: Panel<'a, T>,
-    pub(crate) form: F,
+struct Tiles<'a, T, F> {
+    quads: &'a Quads<T>,
+    panel: Panel<'a, T>,
+    form: F,
     /// Row after row.
-    pub(crate) values: &'a mut [T],
+    values: &'a mut [T],
 }
 
 impl<T: Real, F: Form<T>> Tiles<'_, T, F> {
@@ -268,7 +268,7 @@ fn blocks<T: Real>(rows: &Rows<'_, T>, bags: &[(Range<usize>, usize)], step: usi
 
 /// Room for the values of a block with a panel, at a line of the cache.
 #[repr(align(64))]
-pub(crate) struct Values<T>(pub(crate) [T; GROUP * WIDEST]);
+struct Values<T>([T; GROUP * WIDEST]);
 
 /// Some bags that meet all columns.
 struct Meeting<'a, T> {

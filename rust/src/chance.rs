@@ -49,6 +49,21 @@ impl Kernel for Levels<'_> {
     type Output = [f64; LANES];
     #[inline(always)]
     fn run(self) -> [f64; LANES] {
+        match self.measure {
+            Measure::Jaccard => self.means(jaccard),
+            Measure::Dice => self.means(dice),
+            Measure::Kappa => self.means(kappa),
+            Measure::DoubleFault => self.means(double_fault),
+            Measure::Phi => self.means(phi),
+            Measure::YuleQ => self.means(yule_q),
+            Measure::Agreement => self.means(agreement),
+        }
+    }
+}
+
+impl Levels<'_> {
+    #[inline(always)]
+    fn means(self, value: impl Fn(f64, f64, f64, f64) -> f64) -> [f64; LANES] {
         let (n, mut a, mut b) = (self.n, [0.0; LANES], [0.0; LANES]);
         for (lane, (&first, &second)) in self.a.iter().zip(self.b).enumerate() {
             (a[lane], b[lane]) = (first as f64, second as f64);
@@ -57,13 +72,13 @@ impl Kernel for Levels<'_> {
         for lane in 0..LANES {
             let (a, b) = (a[lane], b[lane]);
             mode[lane] = ((a + 1.0) * (b + 1.0) / (n + 2.0)).floor().min(a.min(b)).max((a + b - n).max(0.0));
+            mean[lane] = value(n, a, b, mode[lane]);
         }
-        values(self.measure, n, [&a, &b, &mode], &mut mean);
         for step in [1.0, -1.0] {
             let (mut both, mut weight) = (mode, [1.0; LANES]);
             loop {
                 // bits of all weights: a maximum of floats would keep the loop from being done side by side
-                let (mut left, mut terms) = (0, [0.0; LANES]);
+                let mut left = 0;
                 for lane in 0..LANES {
                     let (a, b, i) = (a[lane], b[lane], both[lane]);
                     // 0 at the end of what is possible, and a weight that is 0 stays so
@@ -74,13 +89,11 @@ impl Kernel for Levels<'_> {
                     };
                     let next = weight[lane] * ratio;
                     let (next, i) = (if next > NEGLIGIBLE { next } else { 0.0 }, i + step);
+                    let term = next * value(n, a, b, i);
+                    mean[lane] += if next > 0.0 { term } else { 0.0 };
                     total[lane] += next;
                     (weight[lane], both[lane]) = (next, i);
                     left |= next.to_bits();
-                }
-                values(self.measure, n, [&a, &b, &both], &mut terms);
-                for lane in 0..LANES {
-                    mean[lane] += if weight[lane] > 0.0 { weight[lane] * terms[lane] } else { 0.0 };
                 }
                 if left == 0 {
                     break;
@@ -91,27 +104,6 @@ impl Kernel for Levels<'_> {
             mean[lane] /= total[lane];
         }
         mean
-    }
-}
-
-/// The values of a measure: which one it is has to be looked at for all lanes together.
-#[inline(always)]
-fn values(measure: Measure, n: f64, [a, b, both]: [&[f64; LANES]; 3], out: &mut [f64; LANES]) {
-    macro_rules! each {
-        ($value:ident) => {
-            for lane in 0..LANES {
-                out[lane] = $value(n, a[lane], b[lane], both[lane]);
-            }
-        };
-    }
-    match measure {
-        Measure::Jaccard => each!(jaccard),
-        Measure::Dice => each!(dice),
-        Measure::Kappa => each!(kappa),
-        Measure::DoubleFault => each!(double_fault),
-        Measure::Phi => each!(phi),
-        Measure::YuleQ => each!(yule_q),
-        Measure::Agreement => each!(agreement),
     }
 }
 

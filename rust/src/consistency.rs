@@ -640,7 +640,7 @@ impl Columns {
 mod tests {
     use super::*;
     use crate::error::Error;
-    use crate::error_sets::{ErrorSets, bytes};
+    use crate::error_sets::ErrorSets;
     use crate::rng::fill_normals;
     use crate::simd::words_on_every_level;
 
@@ -826,13 +826,13 @@ mod tests {
         let never = Interrupt::default();
         let message = |error: Result<ErrorSets>| error.unwrap_err().to_string();
         assert!(message(ErrorSets::new(&[0u8, 1, 1, 2], 2, 2, &never)).starts_with("error_sets[1, 1] is 2: pass 1"));
-        assert!(bytes(&[0, -1i64], 2).unwrap_err().to_string().starts_with("error_sets[0, 1] is -1"));
-        assert!(bytes(&[0.5f32], 1).unwrap_err().to_string().starts_with("error_sets[0, 0] is 0.5"));
+        assert!(message(ErrorSets::new(&[0, -1i64], 1, 2, &never)).starts_with("error_sets[0, 1] is -1"));
+        assert!(message(ErrorSets::new(&[0.5f32], 1, 1, &never)).starts_with("error_sets[0, 0] is 0.5"));
         assert_eq!(
-            bytes(&[1.0, f64::NAN], 1).unwrap_err().to_string(),
+            message(ErrorSets::new(&[1.0, f64::NAN], 2, 1, &never)),
             "error_sets[1, 0] is NaN: drop or impute it first"
         );
-        let sets = ErrorSets::new(&bytes(&[1u64, 0], 2).unwrap(), 1, 2, &never).unwrap();
+        let sets = ErrorSets::new(&[1u64, 0], 1, 2, &never).unwrap();
         let error = sets.columns(Some(&[1]), &never).unwrap_err();
         assert_eq!(error.to_string(), "sample_weight must have one entry a sample, 2; got 1");
     }

@@ -35,6 +35,14 @@ pub trait Flag: Copy + Send + Sync + std::fmt::Display {
     fn is_nan(self) -> bool {
         false
     }
+    /// Up to 64 flags as bits, the first one lowest, and whether all were zeros and ones.
+    #[inline]
+    fn word(flags: &[Self]) -> (u64, bool) {
+        flags.iter().enumerate().fold((0, true), |(word, valid), (i, flag)| {
+            let flag = flag.flag();
+            (word | u64::from(flag == Some(true)) << i, valid & flag.is_some())
+        })
+    }
 }
 
 macro_rules! flag {
@@ -60,49 +68,36 @@ impl Flag for u8 {
     fn flag(self) -> Option<bool> {
         if self < 2 { Some(self == 1) } else { None }
     }
-}
 
-/// Up to 64 flags as bits, the first one lowest, and whether all were zeros and ones.
-#[inline]
-fn packed(flags: &[u8]) -> (u64, bool) {
-    let (mut word, mut seen, mut shift) = (0, 0, 0);
-    let (eights, rest) = flags.as_chunks::<8>();
-    for &eight in eights {
-        let bytes = u64::from_le_bytes(eight);
-        seen |= bytes;
-        // The product brings the lowest bit of byte i to bit 56 + i, and nothing carries into them.
-        word |= ((bytes & 0x0101_0101_0101_0101).wrapping_mul(0x0102_0408_1020_4080) >> 56) << shift;
-        shift += 8;
+    #[inline]
+    fn word(flags: &[Self]) -> (u64, bool) {
+        let (mut word, mut seen, mut shift) = (0, 0, 0);
+        let (eights, rest) = flags.as_chunks::<8>();
+        for &eight in eights {
+            let bytes = u64::from_le_bytes(eight);
+            seen |= bytes;
+            // The product brings the lowest bit of byte i to bit 56 + i, and nothing carries into them.
+            word |= ((bytes & 0x0101_0101_0101_0101).wrapping_mul(0x0102_0408_1020_4080) >> 56) << shift;
+            shift += 8;
+        }
+        for &flag in rest {
+            seen |= u64::from(flag);
+            word |= u64::from(flag & 1) << shift;
+            shift += 1;
+        }
+        (word, seen & !0x0101_0101_0101_0101 == 0)
     }
-    for &flag in rest {
-        seen |= u64::from(flag);
-        word |= u64::from(flag & 1) << shift;
-        shift += 1;
-    }
-    (word, seen & !0x0101_0101_0101_0101 == 0)
 }
 
-/// Zeros and ones in a byte each.
-///
-/// # Errors
-/// As [`ErrorSets::new`].
-pub fn bytes<T: Flag>(flags: &[T], n_samples: usize) -> Result<Vec<u8>> {
-    let bytes = memory::collect(flags.iter().map(|flag| flag.flag().map_or(2, u8::from)), "the error sets")?;
-    if bytes.contains(&2) { Err(refused(flags, n_samples)) } else { Ok(bytes) }
-}
+/// Puts the words of a set from one on into a lane.
+type Put<'a> = dyn Fn(usize, usize, usize, &mut [Lanes]) + Sync + 'a;
 
-/// What is to say of the first value that is neither 0 nor 1.
-fn refused<T: Flag>(flags: &[T], n_samples: usize) -> Error {
-    let i = flags.iter().position(|flag| flag.flag().is_none()).unwrap_or(0); // there is one
-    let position = format!("[{}, {}]", i / n_samples, i % n_samples);
-    if flags[i].is_nan() {
-        Error::NotFinite { argument: "error_sets".to_owned(), position, value: "NaN".to_owned() }
-    } else {
-        Error::Range(format!(
-            "error_sets{position} is {}: pass 1 or True where the model errs and 0 or False elsewhere \
-             (with n_samples, eight samples a byte)",
-            flags[i]
-        ))
+/// The same from what gives a word of a set.
+fn each_word(word: impl Fn(usize, usize) -> u64 + Sync) -> impl Fn(usize, usize, usize, &mut [Lanes]) + Sync {
+    move |set, first, lane, out| {
+        for (i, out) in out.iter_mut().enumerate() {
+            out.0[lane] = word(set, first + i);
+        }
     }
 }
 
@@ -120,17 +115,32 @@ impl ErrorSets {
     /// # Errors
     /// [`Error`] when a value is neither 0 nor 1, there are 2^32 samples or more, or memory runs out;
     /// [`Error::Interrupted`].
-    pub fn new(flags: &[u8], n_sets: usize, n_samples: usize, interrupt: &Interrupt) -> Result<Self> {
+    pub fn new<T: Flag>(flags: &[T], n_sets: usize, n_samples: usize, interrupt: &Interrupt) -> Result<Self> {
         let invalid = AtomicBool::new(false);
-        let sets = Self::fill(n_sets, n_samples, interrupt, |set, word| {
+        let put = each_word(|set, word| {
             let row = &flags[set * n_samples..(set + 1) * n_samples];
-            let (bits, valid) = packed(&row[word * WORD..row.len().min((word + 1) * WORD)]);
+            let (bits, valid) = T::word(&row[word * WORD..row.len().min((word + 1) * WORD)]);
             if !valid {
                 invalid.store(true, Ordering::Relaxed);
             }
             bits
-        })?;
-        if invalid.into_inner() { Err(refused(flags, n_samples)) } else { Ok(sets) }
+        });
+        let sets = Self::fill(n_sets, n_samples, interrupt, &put)?;
+        drop(put);
+        if !invalid.into_inner() {
+            return Ok(sets);
+        }
+        let i = flags.iter().position(|flag| flag.flag().is_none()).unwrap_or(0); // there is one
+        let position = format!("[{}, {}]", i / n_samples, i % n_samples);
+        Err(if flags[i].is_nan() {
+            Error::NotFinite { argument: "error_sets".to_owned(), position, value: "NaN".to_owned() }
+        } else {
+            Error::Range(format!(
+                "error_sets{position} is {}: pass 1 or True where the model errs and 0 or False elsewhere \
+                 (with n_samples, eight samples a byte)",
+                flags[i]
+            ))
+        })
     }
 
     /// Error sets from bytes of eight samples each, the first sample in the highest bit, as numpy packs them.
@@ -149,22 +159,18 @@ impl ErrorSets {
                 width - 1
             )));
         }
-        Self::fill(n_sets, n_samples, interrupt, |set, word| {
+        let put = each_word(|set, word| {
             let row = &bytes[set * width..(set + 1) * width];
             let mut eight = [0; 8];
             let part = &row[word * 8..width.min(word * 8 + 8)];
             eight[..part.len()].copy_from_slice(part);
             u64::from_be_bytes(eight).reverse_bits()
-        })
+        });
+        Self::fill(n_sets, n_samples, interrupt, &put)
     }
 
     /// Error sets whose words a function knows.
-    fn fill(
-        n_sets: usize,
-        n_samples: usize,
-        interrupt: &Interrupt,
-        word: impl Fn(usize, usize) -> u64 + Send + Sync,
-    ) -> Result<Self> {
+    fn fill(n_sets: usize, n_samples: usize, interrupt: &Interrupt, put: &Put<'_>) -> Result<Self> {
         if n_samples > u32::MAX as usize {
             return Err(Error::Range(format!("error_sets must have less than 2**32 samples; got {n_samples}")));
         }
@@ -177,9 +183,7 @@ impl ErrorSets {
             for (first, out) in (0..words).step_by(CHUNK).zip(out.chunks_mut(CHUNK)) {
                 interrupt.check()?;
                 for (lane, set) in sets.clone().enumerate() {
-                    for (i, out) in out.iter_mut().enumerate() {
-                        out.0[lane] = word(set, first + i);
-                    }
+                    put(set, first, lane, out);
                 }
             }
             Ok(())

@@ -2,13 +2,12 @@
 //!
 //! Solvers look at few rows often: those are kept, up to a given number of bytes, and the others computed again.
 
-use crate::bag_gram::{GROUP, Tiles, Values};
 use crate::error::{Error, Result};
-use crate::gram::{Chosen, InstanceKernel, LARGE, WIDEST, check_finite, with_form};
+use crate::gram::{Chosen, InstanceKernel, LARGE, check_finite, with_form};
 use crate::memory;
 use crate::parallel::{self, Interrupt};
 use crate::simd::{Kernel, Real, RealKernel, Vectors, dispatch, dispatch_reals};
-use crate::tiles::{Form, Panels, Products, Quads, ROWS, Rows, TASK, tile};
+use crate::tiles::{Form, Panels, Products, QUAD, Quads, ROWS, Rows, TASK, each, tile};
 
 /// Instances of a panel.
 const LANES: usize = <f64 as Real>::LANES;
@@ -256,23 +255,56 @@ impl Kernel for Add<'_> {
     }
 }
 
-/// Adds the values of some rows with a panel, each times the coefficient of its column, to sums that are kept lane by lane
-/// whatever the width of a register.
-struct Weighted<'a> {
-    values: &'a [f64],
+/// Sums over the columns.
+struct Weighted<'a, F> {
+    quads: &'a Quads<f64>,
+    panels: &'a Panels<f64>,
     coefficients: &'a [f64],
-    sums: &'a mut [f64],
+    form: F,
+    out: &'a mut [f64],
 }
 
-impl RealKernel<f64> for Weighted<'_> {
+impl<F: Form<f64>> Weighted<'_, F> {
+    /// Sums of `H` quads of rows from `quad` on, lane by lane, whatever the width of a register.
+    #[inline(always)]
+    fn some<S: Vectors<f64>, const H: usize>(&mut self, simd: S, quad: usize) {
+        let mut rows = [self.quads.get(quad); H];
+        each!(h < H => { rows[h] = self.quads.get(quad + h) });
+        let mut sums = [0.0; ROWS * LANES];
+        for i in 0..self.panels.len() {
+            for lane in (0..LANES).step_by(2 * S::WIDTH) {
+                let values = tile(simd, self.form, rows, self.panels.get(i), lane);
+                let low = simd.load(&self.coefficients[i * LANES + lane..]);
+                let high = simd.load(&self.coefficients[i * LANES + lane + S::WIDTH..]);
+                each!(h < H => {
+                    each!(w < QUAD => {
+                        let sums = &mut sums[(h * QUAD + w) * LANES + lane..];
+                        let [a, b] = [simd.load(sums), simd.load(&sums[S::WIDTH..])];
+                        simd.store(simd.mul_add(values[h][w][0], low, a), sums);
+                        simd.store(simd.mul_add(values[h][w][1], high, b), &mut sums[S::WIDTH..]);
+                    });
+                });
+            }
+        }
+        // where a quad is not full its last sums go nowhere
+        for (out, sums) in self.out[quad * QUAD..].iter_mut().zip(sums.as_chunks::<LANES>().0).take(H * QUAD) {
+            *out = sums.iter().sum();
+        }
+    }
+}
+
+impl<F: Form<f64>> RealKernel<f64> for Weighted<'_, F> {
     type Output = ();
     #[inline(always)]
-    fn run<S: Vectors<f64>>(self, simd: S) {
-        for (values, sums) in self.values.chunks_exact(LANES).zip(self.sums.chunks_exact_mut(LANES)) {
-            for lane in (0..LANES).step_by(S::WIDTH) {
-                let [value, coefficient] = [simd.load(&values[lane..]), simd.load(&self.coefficients[lane..])];
-                let sum = simd.load(&sums[lane..]);
-                simd.store(simd.mul_add(value, coefficient, sum), &mut sums[lane..]);
+    fn run<S: Vectors<f64>>(mut self, simd: S) {
+        let mut quad = 0;
+        while quad < self.quads.len() {
+            if S::MANY && quad + 1 < self.quads.len() {
+                self.some::<S, 2>(simd, quad);
+                quad += 2;
+            } else {
+                self.some::<S, 1>(simd, quad);
+                quad += 1;
             }
         }
     }
@@ -300,20 +332,13 @@ pub fn weighted_sums(
     let rows = Rows::new(x, d, chosen.scale(), interrupt)?;
     let mut padded = memory::filled(0.0, panels.len() * LANES, "a copy of the coefficients")?;
     padded[..coefficients.len()].copy_from_slice(coefficients);
-    let step = (TASK / (panels.len() * LANES * d).max(1)).next_multiple_of(ROWS).clamp(ROWS, GROUP);
+    let step = (TASK / (panels.len() * LANES * d).max(1)).next_multiple_of(ROWS).clamp(ROWS, 256);
     let cuts = parallel::cuts(rows.len(), step, |row| row)?;
     let large = rows.len().saturating_mul(padded.len()).saturating_mul(d) > LARGE;
     parallel::fill(out, &cuts, large, interrupt, |block, out| {
         let quads = Quads::new(&rows, block * step..block * step + out.len())?;
-        let (mut values, mut sums) = (Values([0.0; GROUP * WIDEST]), [0.0; GROUP * LANES]);
-        for (i, coefficients) in padded.chunks_exact(LANES).enumerate() {
-            let (quads, panel, values) = (&quads, panels.get(i), &mut values.0);
-            with_form!(chosen, |form| dispatch_reals(Tiles { quads, panel, form, values }));
-            dispatch_reals(Weighted { values: &values[..out.len() * LANES], coefficients, sums: &mut sums });
-        }
-        for (out, sums) in out.iter_mut().zip(sums.as_chunks::<LANES>().0) {
-            *out = sums.iter().sum();
-        }
+        let (quads, panels, coefficients) = (&quads, &panels, &padded[..]);
+        with_form!(chosen, |form| dispatch_reals(Weighted { quads, panels, coefficients, form, out }));
         Ok(())
     })
 }

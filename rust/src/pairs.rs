@@ -692,6 +692,132 @@ pub(crate) fn few<S: Score, L: Label, const N: usize>(scores: &[S], labels: &[L]
     })
 }
 
+/// Longest row that [`Narrow`] takes.
+pub(crate) const NARROW: usize = 512;
+/// Bins, or numbers of scores, that are compared at once.
+const AT_ONCE: usize = 64;
+/// Pairs in one bin that are looked up; with more the scores repeat.
+const FEW_ALIKE: usize = 64;
+/// Rows that pass before the next attempt where scores repeat.
+const PAUSE: u32 = 16;
+
+/// Pairs of short rows, one after the other: scores are put into so many narrow bins that few pairs share one, and of the
+/// others a comparison of two small integers tells the order.
+pub(crate) struct Narrow<S> {
+    /// Negatives, then positives.
+    cells: [S; NARROW],
+    n_neg: usize,
+    /// Bins of the negatives; behind them is one that no score has.
+    neg: [i16; NARROW],
+    pos: [i16; NARROW],
+    /// Rows still to be left alone.
+    pause: u32,
+}
+
+/// What [`Narrow`] makes of a row that it has the cells of.
+struct Compared<'a, S> {
+    narrow: &'a mut Narrow<S>,
+    n: usize,
+}
+
+impl<S: Score> Kernel for Compared<'_, S> {
+    type Output = Option<u64>;
+    #[inline(always)]
+    fn run(self) -> Option<u64> {
+        // one bin less than there are numbers, which stands behind the last negative
+        const BINS: usize = u16::MAX as usize;
+        let Narrow { cells, n_neg, neg, pos, pause } = self.narrow;
+        let (n_neg, n_pos) = (*n_neg, self.n - *n_neg);
+        let (low, high, nan) = extremes(&cells[..self.n]);
+        let slope = if nan { None } else { S::slope(low, high, BINS) }?;
+        for (bins, cells) in [(&mut neg[..n_neg], &cells[..n_neg]), (&mut pos[..n_pos], &cells[n_neg..self.n])] {
+            for (bin, cell) in bins.iter_mut().zip(cells) {
+                *bin = (cell.bin(low, slope) as u16 ^ 0x8000).cast_signed();
+            }
+        }
+        neg[n_neg..n_neg.next_multiple_of(AT_ONCE)].fill(i16::MAX);
+        let pos = &pos[..n_pos];
+        let (mut below, mut above) = (0u32, 0u32);
+        for (i, neg) in neg[..n_neg.next_multiple_of(AT_ONCE)].as_chunks::<AT_ONCE>().0.iter().enumerate() {
+            let (mut lower, mut higher) = ([0i16; AT_ONCE], [0i16; AT_ONCE]);
+            for bin in pos {
+                for lane in 0..AT_ONCE {
+                    lower[lane] += i16::from(neg[lane] < *bin);
+                    higher[lane] += i16::from(neg[lane] > *bin);
+                }
+            }
+            for lane in 0..AT_ONCE {
+                below += lower[lane] as u32;
+                above += if i * AT_ONCE + lane < n_neg { higher[lane] as u32 } else { 0 };
+            }
+        }
+        let alike = n_neg * n_pos - (below + above) as usize;
+        if alike > FEW_ALIKE {
+            *pause = PAUSE;
+            return None;
+        }
+        let mut doubled_u = 2 * u64::from(below);
+        if alike > 0 {
+            for (bin, score) in pos.iter().zip(&cells[n_neg..]) {
+                let mut any = 0;
+                for neg in neg[..n_neg.next_multiple_of(AT_ONCE)].as_chunks::<AT_ONCE>().0 {
+                    for lane in 0..AT_ONCE {
+                        any |= i16::from(neg[lane] == *bin);
+                    }
+                }
+                if any > 0 {
+                    for (other, _) in cells[..n_neg].iter().zip(&neg[..n_neg]).filter(|(_, other)| *other == bin) {
+                        doubled_u += u64::from(other < score) + u64::from(other <= score);
+                    }
+                }
+            }
+        }
+        Some(doubled_u)
+    }
+}
+
+/// Where the negatives and the positives of labels are that many rows share.
+pub(crate) struct Places {
+    places: Vec<u16>,
+    n_neg: usize,
+}
+
+impl Places {
+    /// Nothing where labels are not two-valued, there are none of a class or too many of them.
+    pub(crate) fn of<L: Label>(labels: &[L]) -> Option<Self> {
+        if labels.len() > NARROW || !two_valued(labels) {
+            return None;
+        }
+        let of =
+            |positive: bool| (0..).zip(labels).filter(move |(_, label)| label.is_one() == positive).map(|(i, _)| i);
+        let (mut places, n_pos): (Vec<u16>, usize) = (of(false).collect(), of(true).count());
+        let n_neg = places.len();
+        places.extend(of(true));
+        (n_neg > 0 && n_pos > 0).then_some(Self { places, n_neg })
+    }
+}
+
+impl<S: Score> Narrow<S> {
+    pub(crate) fn new() -> Self {
+        Self { cells: [S::default(); NARROW], n_neg: 0, neg: [0; NARROW], pos: [0; NARROW], pause: 0 }
+    }
+
+    /// Count the pairs of a row; nothing where another way has to be taken, or an error found.
+    #[inline]
+    pub(crate) fn row(&mut self, scores: &[S], places: &Places) -> Option<Outcome> {
+        if self.pause > 0 {
+            self.pause -= 1;
+            return None;
+        }
+        for (cell, &place) in self.cells.iter_mut().zip(&places.places) {
+            *cell = scores[usize::from(place)];
+        }
+        self.n_neg = places.n_neg;
+        let doubled_u = dispatch(Compared { narrow: self, n: scores.len() })?;
+        Some(Outcome::Counted(doubled_u.into(), scores.len() - places.n_neg))
+    }
+}
+
 /// Count pairs.
 pub(crate) fn doubled_u<S: Score, L: Label>(scores: &[S], labels: &[L], interrupt: &Interrupt) -> Result<Outcome> {
     if scores.len() <= BLOCK { in_one_block(scores, labels, interrupt) } else { wide(scores, &labels, 0, interrupt) }

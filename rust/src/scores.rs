@@ -167,8 +167,12 @@ mod tests {
         let ascending = [f64::NEG_INFINITY, -1e308, -1.0, -5e-324, 0.0, 5e-324, 1.0, 1e308, f64::INFINITY];
         assert!(ascending.windows(2).all(|w| w[0].key() < w[1].key()));
         assert_eq!((-0.0f64).key(), 0.0f64.key());
-        assert!(ascending.iter().all(|&score| f64::of_key(score.key()) == score));
-        assert!([-3.5f32, 0.0, 1e-40, f32::INFINITY].iter().all(|&score| f32::of_key(score.key()) == score));
+        assert!(ascending.iter().all(|&score| f64::of_key(score.key()).to_bits() == score.to_bits()));
+        assert!(
+            [-3.5f32, 0.0, 1e-40, f32::INFINITY]
+                .iter()
+                .all(|&score| f32::of_key(score.key()).to_bits() == score.to_bits())
+        );
         assert!([i64::MIN, -1, 0, 7].iter().all(|&score| i64::of_key(score.key()) == score));
         assert!(i64::MIN.key() < (-1i64).key() && (-1i64).key() < 0i64.key() && 0i64.key() < i64::MAX.key());
     }

@@ -10,7 +10,6 @@ use pyo3::types::{IntoPyDict, PyBytes, PyList, PyString};
 
 use crate::auc;
 use crate::error::{Error, Result};
-use crate::error_sets;
 use crate::labels;
 use crate::memory;
 
@@ -282,8 +281,8 @@ impl<'py> Scores<'py> {
             Self::F32(flat) => Ranked::F32(flat),
             Self::I64(flat) => Ranked::I64(flat),
             Self::U64(flat) => {
-                let fit = flat.slice().iter().all(|&v| i64::try_from(v).is_ok());
-                Ranked::I64(flat.map(|v| (if fit { v } else { v ^ (1 << 63) }) as i64)?)
+                let large = flat.slice().iter().fold(0, |bits, v| bits | v) & (1 << 63);
+                Ranked::I64(flat.map(|v| (v ^ large) as i64)?)
             }
         })
     }
@@ -512,11 +511,11 @@ impl<'py> Matrix<'py> {
     }
 }
 
-/// Zeros and ones: bytes as they came, or made of something else.
+/// Zeros and ones, in the form in which they came.
 pub(crate) enum Flags<'py> {
     /// Booleans or integers of one byte, and the letter of their kind.
     Bytes(Flat<'py, u8>, char),
-    Other(Vec<u8>),
+    Other(Scores<'py>),
 }
 
 impl<'py> Flags<'py> {
@@ -540,8 +539,7 @@ impl<'py> Flags<'py> {
         }
         let array = numeric(object, name)?;
         let shape = two_dimensional(array.shape())?;
-        let values = Scores::flat(&array)?;
-        Ok((Self::Other(with_scores!(values, |values| error_sets::bytes(values, shape[1])?)), shape))
+        Ok((Self::Other(Scores::flat(&array)?), shape))
     }
 }
 
