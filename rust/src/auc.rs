@@ -311,12 +311,22 @@ pub fn many<S: Score, L: Label>(
     let block = (4096 / width.max(1)).max(1);
     let cuts = parallel::cuts(n_rows, block, |row| row)?;
     let mut aucs = memory::filled(f64::NAN, n_rows, "the AUC of each row")?;
-    let places = if let RowLabels::Shared(labels) = labels { pairs::Places::of(labels) } else { None };
+    let shared = if let RowLabels::Shared(labels) = labels {
+        let mut places = pairs::Places::new();
+        places.find(labels).then_some(places)
+    } else {
+        None
+    };
     parallel::fill(&mut aucs, &cuts, scores.len() >= LARGE, interrupt, |i, aucs| {
-        let mut narrow = places.as_ref().map(|places| (pairs::Narrow::new(), places));
+        let (mut narrow, mut own) = (None, pairs::Places::new());
         for (row, auc) in (i * block..).zip(aucs) {
             let cells = row * width..(row + 1) * width;
-            if let Some((narrow, places)) = &mut narrow
+            let places = match labels {
+                RowLabels::Shared(_) => shared.as_ref(),
+                RowLabels::PerRow(labels) => own.find(&labels[cells.clone()]).then_some(&own),
+            };
+            if let Some(places) = places
+                && let narrow = narrow.get_or_insert_with(pairs::Narrow::new)
                 && let Some(Outcome::Counted(doubled_u, n_pos)) = narrow.row(&scores[cells.clone()], places)
             {
                 *auc = PairCounts { doubled_u, n_pos: n_pos as u64, n_neg: (width - n_pos) as u64 }.auc();
@@ -385,10 +395,13 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_share_their_labels_equal_single_calls() {
+    fn short_rows_equal_the_double_loop() {
         fn same<S: Score>(rows: &[Vec<S>], labels: &[bool]) {
             let never = Interrupt::default();
-            let got = many(&rows.concat(), labels.len(), RowLabels::Shared(labels), &never).unwrap();
+            let all = rows.concat();
+            let got = many(&all, labels.len(), RowLabels::Shared(labels), &never).unwrap();
+            let same = many(&all, labels.len(), RowLabels::PerRow(&labels.repeat(rows.len())), &never).unwrap();
+            assert!(got.iter().zip(same).all(|(a, b)| a.to_bits() == b.to_bits()));
             for (row, auc) in rows.iter().zip(got) {
                 let (doubled, n_pos, n_neg) = brute(row, labels);
                 let want = PairCounts { doubled_u: doubled, n_pos, n_neg }.auc();
