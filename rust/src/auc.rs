@@ -160,7 +160,9 @@ fn weights_by_score<S: Score, L: Label>(
 ) -> Result<Vec<(f64, f64)>> {
     same_length(scores, labels)?;
     let mut bits = 0;
-    let mut order: Vec<(S::Key, u32, usize)> = memory::room(scores.len(), KEYS)?;
+    // key, class and place in one number: of such there is a sort already
+    let mut order: Vec<u128> = memory::room(scores.len(), KEYS)?;
+    let unpacked = |packed: u128| ((packed >> 63) as usize & 1, packed as usize & (usize::MAX >> 1));
     for (i, (&score, &label)) in scores.iter().zip(labels).enumerate() {
         if i.is_multiple_of(STEP) {
             interrupt.check()?;
@@ -169,7 +171,7 @@ fn weights_by_score<S: Score, L: Label>(
             return Err(not_a_number("scores", scores));
         }
         bits |= label.bit();
-        order.push((score.key(), u32::from(labels::is_positive(label.bit())), i));
+        order.push(score.key().into() << 64 | u128::from(labels::is_positive(label.bit())) << 63 | i as u128);
     }
     if !labels::is_binary(bits) {
         return Err(hint_swapped(labels::explain(labels), scores));
@@ -196,24 +198,24 @@ fn weights_by_score<S: Score, L: Label>(
     }
     interrupt.check()?;
     let mut largest = [0.0; 2];
-    for &(_, positive, i) in &order {
+    for (positive, i) in order.iter().copied().map(unpacked) {
         if i.is_multiple_of(STEP) {
             interrupt.check()?;
         }
-        largest[positive as usize] = f64::max(largest[positive as usize], weights.map_or(1.0, |w| w[i]));
+        largest[positive] = f64::max(largest[positive], weights.map_or(1.0, |w| w[i]));
     }
     let scales = largest.map(scale);
     let order = sort::sorted(order, interrupt)?;
-    let by_score = || order.chunk_by(|a, b| a.0 == b.0);
+    let by_score = || order.chunk_by(|a, b| a >> 64 == b >> 64);
     let mut groups = memory::room(by_score().count(), "the weights at each score")?;
     for (i, group) in by_score().enumerate() {
         if i.is_multiple_of(STEP) {
             interrupt.check()?;
         }
         let (mut pos, mut neg) = (Sum::default(), Sum::default());
-        for &(_, positive, i) in group {
+        for (positive, i) in group.iter().copied().map(unpacked) {
             let class = if positive == 1 { &mut pos } else { &mut neg };
-            class.add(weights.map_or(1.0, |w| w[i] * scales[positive as usize]));
+            class.add(weights.map_or(1.0, |w| w[i] * scales[positive]));
         }
         groups.push((pos.value(), neg.value()));
     }
@@ -309,9 +311,27 @@ pub fn many<S: Score, L: Label>(
     let block = (4096 / width.max(1)).max(1);
     let cuts = parallel::cuts(n_rows, block, |row| row)?;
     let mut aucs = memory::filled(f64::NAN, n_rows, "the AUC of each row")?;
+    let shared = if let RowLabels::Shared(labels) = labels {
+        let mut places = pairs::Places::new();
+        places.find(labels).then_some(places)
+    } else {
+        None
+    };
     parallel::fill(&mut aucs, &cuts, scores.len() >= LARGE, interrupt, |i, aucs| {
+        let (mut narrow, mut own) = (None, pairs::Places::new());
         for (row, auc) in (i * block..).zip(aucs) {
             let cells = row * width..(row + 1) * width;
+            let places = match labels {
+                RowLabels::Shared(_) => shared.as_ref(),
+                RowLabels::PerRow(labels) => own.find(&labels[cells.clone()]).then_some(&own),
+            };
+            if let Some(places) = places
+                && let narrow = narrow.get_or_insert_with(pairs::Narrow::new)
+                && let Some(Outcome::Counted(doubled_u, n_pos)) = narrow.row(&scores[cells.clone()], places)
+            {
+                *auc = PairCounts { doubled_u, n_pos: n_pos as u64, n_neg: (width - n_pos) as u64 }.auc();
+                continue;
+            }
             let labels = match labels {
                 RowLabels::Shared(labels) => labels,
                 RowLabels::PerRow(labels) => &labels[cells.clone()],
@@ -371,6 +391,41 @@ mod tests {
                 check(&scores.iter().map(|&s| s as f32).collect::<Vec<_>>(), &labels);
                 check(&scores.iter().map(|&s| s as i64).collect::<Vec<_>>(), &labels);
             }
+        }
+    }
+
+    #[test]
+    fn short_rows_equal_the_double_loop() {
+        fn same<S: Score>(rows: &[Vec<S>], labels: &[bool]) {
+            let never = Interrupt::default();
+            let all = rows.concat();
+            let got = many(&all, labels.len(), RowLabels::Shared(labels), &never).unwrap();
+            let same = many(&all, labels.len(), RowLabels::PerRow(&labels.repeat(rows.len())), &never).unwrap();
+            assert!(got.iter().zip(same).all(|(a, b)| a.to_bits() == b.to_bits()));
+            for (row, auc) in rows.iter().zip(got) {
+                let (doubled, n_pos, n_neg) = brute(row, labels);
+                let want = PairCounts { doubled_u: doubled, n_pos, n_neg }.auc();
+                assert_eq!(auc.to_bits(), want.to_bits());
+            }
+        }
+        let mut draw = Stream::new(3, 0, 0);
+        for n in [1, 2, 63, 64, 65, 200, 511, 512, 513] {
+            let labels: Vec<bool> = (0..n).map(|_| draw.below(3) == 0).collect();
+            // no ties, few, many, nothing but ties, one score far off, infinities
+            let rows: Vec<Vec<f64>> = (0..24)
+                .map(|row| {
+                    let levels = [u32::MAX, 40_000, 9, 1][row % 4];
+                    let mut scores: Vec<f64> = (0..n).map(|_| f64::from(draw.below(levels)) - 0.5).collect();
+                    scores[0] = [scores[0], 1e300, f64::INFINITY][row % 3];
+                    scores
+                })
+                .collect();
+            same(&rows, &labels);
+            let other = |f: fn(f64) -> f32| -> Vec<Vec<f32>> {
+                rows.iter().map(|row| row.iter().map(|&score| f(score)).collect()).collect()
+            };
+            same(&other(|score| score as f32), &labels);
+            same(&rows.iter().map(|row| row.iter().map(|&s| s as i64).collect()).collect::<Vec<Vec<i64>>>(), &labels);
         }
     }
 

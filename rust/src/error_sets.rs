@@ -89,6 +89,18 @@ impl Flag for u8 {
     }
 }
 
+/// Puts the words of a set from one on into a lane.
+type Put<'a> = dyn Fn(usize, usize, usize, &mut [Lanes]) + Sync + 'a;
+
+/// The same from what gives a word of a set.
+fn each_word(word: impl Fn(usize, usize) -> u64 + Sync) -> impl Fn(usize, usize, usize, &mut [Lanes]) + Sync {
+    move |set, first, lane, out| {
+        for (i, out) in out.iter_mut().enumerate() {
+            out.0[lane] = word(set, first + i);
+        }
+    }
+}
+
 /// Error sets, one bit a sample: sets in groups of `LANES`, word after word; the last group is filled with empty sets.
 #[derive(Debug)]
 pub struct ErrorSets {
@@ -105,14 +117,16 @@ impl ErrorSets {
     /// [`Error::Interrupted`].
     pub fn new<T: Flag>(flags: &[T], n_sets: usize, n_samples: usize, interrupt: &Interrupt) -> Result<Self> {
         let invalid = AtomicBool::new(false);
-        let sets = Self::fill(n_sets, n_samples, interrupt, |set, word| {
+        let put = each_word(|set, word| {
             let row = &flags[set * n_samples..(set + 1) * n_samples];
             let (bits, valid) = T::word(&row[word * WORD..row.len().min((word + 1) * WORD)]);
             if !valid {
                 invalid.store(true, Ordering::Relaxed);
             }
             bits
-        })?;
+        });
+        let sets = Self::fill(n_sets, n_samples, interrupt, &put)?;
+        drop(put);
         if !invalid.into_inner() {
             return Ok(sets);
         }
@@ -145,22 +159,18 @@ impl ErrorSets {
                 width - 1
             )));
         }
-        Self::fill(n_sets, n_samples, interrupt, |set, word| {
+        let put = each_word(|set, word| {
             let row = &bytes[set * width..(set + 1) * width];
             let mut eight = [0; 8];
             let part = &row[word * 8..width.min(word * 8 + 8)];
             eight[..part.len()].copy_from_slice(part);
             u64::from_be_bytes(eight).reverse_bits()
-        })
+        });
+        Self::fill(n_sets, n_samples, interrupt, &put)
     }
 
     /// Error sets whose words a function knows.
-    fn fill(
-        n_sets: usize,
-        n_samples: usize,
-        interrupt: &Interrupt,
-        word: impl Fn(usize, usize) -> u64 + Send + Sync,
-    ) -> Result<Self> {
+    fn fill(n_sets: usize, n_samples: usize, interrupt: &Interrupt, put: &Put<'_>) -> Result<Self> {
         if n_samples > u32::MAX as usize {
             return Err(Error::Range(format!("error_sets must have less than 2**32 samples; got {n_samples}")));
         }
@@ -173,9 +183,7 @@ impl ErrorSets {
             for (first, out) in (0..words).step_by(CHUNK).zip(out.chunks_mut(CHUNK)) {
                 interrupt.check()?;
                 for (lane, set) in sets.clone().enumerate() {
-                    for (i, out) in out.iter_mut().enumerate() {
-                        out.0[lane] = word(set, first + i);
-                    }
+                    put(set, first, lane, out);
                 }
             }
             Ok(())

@@ -281,7 +281,15 @@ pub fn rbf_gram<T: Real>(
             for (i, out) in out.chunks_mut(step * panels.n).enumerate() {
                 interrupt.check()?;
                 let (quads, first, panels, piece) = (&quads, i * step / QUAD, &panels, piece.clone());
-                with_form!(chosen, |form| dispatch_reals(MatrixRows { quads, first, panels, piece, form, out }));
+                match chosen {
+                    Chosen::Differences(form) => {
+                        dispatch_reals(MatrixRows { quads, first, panels, piece, form, out });
+                    }
+                    // the kernel is no power
+                    Chosen::Products(_) | Chosen::Power(_) => {
+                        dispatch_reals(MatrixRows { quads, first, panels, piece, form: Products, out });
+                    }
+                }
             }
         }
         Ok(())

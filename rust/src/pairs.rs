@@ -419,10 +419,10 @@ fn sample<S: Score>(scores: &[S], depth: u32) -> Result<Vec<S>> {
     let mut sample = memory::room(m, "a sample of the scores")?;
     sample.extend((0..m).map(|i| {
         hash = hash.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        scores[i * stride + (hash >> 33) as usize % stride]
+        scores[i * stride + (hash >> 33) as usize % stride].key()
     }));
-    sample.sort_unstable_by_key(|score| score.key());
-    Ok(sample)
+    sample.sort_unstable();
+    memory::collect(sample.into_iter().map(S::of_key), "a sample of the scores")
 }
 
 /// Consecutive pieces of the input that threads work on.
@@ -610,12 +610,13 @@ fn repeated<S: Score>(
         return Ok(Some(Outcome::NotLabels));
     }
     let n_groups = counted.iter().map(|tally| PLACES + tally.others.len()).sum();
-    let mut groups: Vec<(S::Key, [u64; 2])> = memory::room(n_groups, WHAT)?;
+    let mut groups: Vec<(u64, [u64; 2])> = memory::room(n_groups, WHAT)?;
+    let key = |score: S| score.key().into() as u64; // one type of groups, and one sort of them
     for tally in &counted {
         let at_value =
             tally.values.iter().zip(tally.counts.as_chunks::<2>().0).filter(|(_, counts)| counts[0] + counts[1] > 0);
-        groups.extend(at_value.map(|(value, counts)| (value.key(), counts.map(u64::from))));
-        groups.extend(tally.others.iter().map(|&(s, class)| (s.key(), [u64::from(1 - class), u64::from(class)])));
+        groups.extend(at_value.map(|(value, counts)| (key(*value), counts.map(u64::from))));
+        groups.extend(tally.others.iter().map(|&(s, class)| (key(s), [u64::from(1 - class), u64::from(class)])));
     }
     interrupt.check()?;
     groups.sort_unstable();
@@ -689,6 +690,185 @@ pub(crate) fn few<S: Score, L: Label, const N: usize>(scores: &[S], labels: &[L]
         let doubled_u = dispatch(AllPairs { cells: &cells, n_neg: front, pos: &cells[front..n] });
         Outcome::Counted(doubled_u.into(), n_pos)
     })
+}
+
+/// Longest row that [`Narrow`] takes.
+pub(crate) const NARROW: usize = 512;
+/// Bins of negatives that a bin of a positive is compared with at once.
+const AT_ONCE: usize = 64;
+/// Pairs in one bin that are looked up; with more the scores repeat.
+const FEW_ALIKE: usize = 64;
+/// Rows that pass before the next attempt where scores repeat.
+const PAUSE: u32 = 16;
+
+/// Bins of the scores of a row, so many and so narrow that few pairs share one.
+struct NarrowBins {
+    /// Those of the negatives; behind them is one that no score has.
+    neg: [i16; NARROW],
+    n_neg: usize,
+    pos: [i16; NARROW],
+    n_pos: usize,
+    /// Pairs that share a bin, negative and positive.
+    alike: [(u16, u16); FEW_ALIKE],
+    n_alike: usize,
+}
+
+/// Find the bins; false where a score is NaN or there is no straight line to them.
+struct Assigned<'a, S> {
+    /// Negatives, then positives.
+    cells: &'a [S],
+    bins: &'a mut NarrowBins,
+}
+
+impl<S: Score> Kernel for Assigned<'_, S> {
+    type Output = bool;
+    #[inline(always)]
+    fn run(self) -> bool {
+        // one less than there are numbers: that one stands behind the last negative
+        const BINS: usize = u16::MAX as usize;
+        let NarrowBins { neg, n_neg, pos, n_pos, .. } = self.bins;
+        let (low, high, nan) = extremes(self.cells);
+        let slope = if nan { None } else { S::slope(low, high, BINS) };
+        let Some(slope) = slope else { return false };
+        let (of_neg, of_pos) = self.cells.split_at(*n_neg);
+        for (bins, cells) in [(&mut neg[..*n_neg], of_neg), (&mut pos[..*n_pos], of_pos)] {
+            for (bin, cell) in bins.iter_mut().zip(cells) {
+                *bin = (cell.bin(low, slope) as u16 ^ 0x8000).cast_signed();
+            }
+        }
+        neg[*n_neg..n_neg.next_multiple_of(AT_ONCE)].fill(i16::MAX);
+        true
+    }
+}
+
+/// The number of pairs whose positive has the higher bin, with those that share one put down; nothing where they are many.
+struct Compared<'a>(&'a mut NarrowBins);
+
+impl Kernel for Compared<'_> {
+    type Output = Option<u32>;
+    #[inline(always)]
+    fn run(self) -> Option<u32> {
+        let NarrowBins { neg, n_neg, pos, n_pos, alike, n_alike } = self.0;
+        let (neg, pos) = (neg[..n_neg.next_multiple_of(AT_ONCE)].as_chunks::<AT_ONCE>().0, &pos[..*n_pos]);
+        let (mut below, mut above) = (0u32, 0u32);
+        for (i, neg) in neg.iter().enumerate() {
+            let (mut lower, mut higher) = ([0i16; AT_ONCE], [0i16; AT_ONCE]);
+            for bin in pos {
+                for lane in 0..AT_ONCE {
+                    lower[lane] += i16::from(neg[lane] < *bin);
+                    higher[lane] += i16::from(neg[lane] > *bin);
+                }
+            }
+            for lane in 0..AT_ONCE {
+                below += lower[lane] as u32;
+                above += if i * AT_ONCE + lane < *n_neg { higher[lane] as u32 } else { 0 };
+            }
+        }
+        *n_alike = 0;
+        let found = *n_neg * *n_pos - (below + above) as usize;
+        if found > FEW_ALIKE {
+            return None;
+        }
+        for (j, bin) in pos.iter().enumerate() {
+            if *n_alike == found {
+                break;
+            }
+            for (i, neg) in neg.iter().enumerate() {
+                let mut any = 0;
+                for lane in 0..AT_ONCE {
+                    any |= i16::from(neg[lane] == *bin);
+                }
+                if any > 0 {
+                    for lane in (0..AT_ONCE).filter(|&lane| neg[lane] == *bin) {
+                        alike[*n_alike] = ((i * AT_ONCE + lane) as u16, j as u16);
+                        *n_alike += 1;
+                    }
+                }
+            }
+        }
+        Some(below)
+    }
+}
+
+/// Pairs of short rows, one row after the other: of two scores in different bins a comparison of small integers tells the
+/// order.
+pub(crate) struct Narrow<S> {
+    /// Negatives, then positives.
+    cells: [S; NARROW],
+    bins: NarrowBins,
+    /// Rows still to be left alone.
+    pause: u32,
+}
+
+/// Where the negatives and the positives of a row are.
+pub(crate) struct Places {
+    at: [u16; NARROW],
+    n: usize,
+    n_neg: usize,
+}
+
+impl Places {
+    pub(crate) fn new() -> Self {
+        Self { at: [0; NARROW], n: 0, n_neg: 0 }
+    }
+
+    /// Those of some labels; false where there are too many, they are not two-valued or one class is absent.
+    pub(crate) fn find<L: Label>(&mut self, labels: &[L]) -> bool {
+        let n = labels.len();
+        if n > NARROW {
+            return false;
+        }
+        let (mut front, mut back, mut bits) = (0, n, 0);
+        for (i, &label) in labels.iter().enumerate() {
+            let positive = label.is_one();
+            bits |= label.bit();
+            self.at[if positive { back - 1 } else { front }] = i as u16;
+            back -= usize::from(positive);
+            front += usize::from(!positive);
+        }
+        (self.n, self.n_neg) = (n, front);
+        labels::is_binary(bits) && 0 < front && front < n
+    }
+}
+
+impl<S: Score> Narrow<S> {
+    pub(crate) fn new() -> Self {
+        let bins = NarrowBins {
+            neg: [0; NARROW],
+            n_neg: 0,
+            pos: [0; NARROW],
+            n_pos: 0,
+            alike: [(0, 0); FEW_ALIKE],
+            n_alike: 0,
+        };
+        Self { cells: [S::default(); NARROW], bins, pause: 0 }
+    }
+
+    /// Count the pairs of a row; nothing where another way has to be taken, or an error found.
+    pub(crate) fn row(&mut self, scores: &[S], places: &Places) -> Option<Outcome> {
+        if self.pause > 0 {
+            self.pause -= 1;
+            return None;
+        }
+        let cells = &mut self.cells[..places.n];
+        for (cell, &place) in cells.iter_mut().zip(&places.at) {
+            *cell = scores[usize::from(place)];
+        }
+        (self.bins.n_neg, self.bins.n_pos) = (places.n_neg, places.n - places.n_neg);
+        if !dispatch(Assigned { cells, bins: &mut self.bins }) {
+            return None;
+        }
+        let Some(below) = dispatch(Compared(&mut self.bins)) else {
+            self.pause = PAUSE;
+            return None;
+        };
+        let mut doubled_u = 2 * u128::from(below);
+        for &(neg, pos) in &self.bins.alike[..self.bins.n_alike] {
+            let (neg, pos) = (cells[usize::from(neg)], cells[places.n_neg + usize::from(pos)]);
+            doubled_u += u128::from(neg < pos) + u128::from(neg <= pos);
+        }
+        Some(Outcome::Counted(doubled_u, self.bins.n_pos))
+    }
 }
 
 /// Count pairs.

@@ -336,8 +336,6 @@ pub const HALF: usize = 2 * LANES;
 pub const HALVES: usize = 16;
 
 /// Normals of several streams, made together: tiles of short streams would keep a processor waiting.
-///
-/// For use in a [`Kernel`].
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Queue {
@@ -347,12 +345,14 @@ pub struct Queue {
     normals: [[f64; HALF]; HALVES],
     keys: [[u64; 2]; 10],
     purpose: u32,
+    /// Stream of each tile, its first counter, and the halves before it.
+    tiles: [(u64, u32, usize); HALVES],
+    n_tiles: usize,
     queued: usize,
 }
 
 impl Queue {
     /// A queue of streams of a purpose under a seed.
-    #[inline(always)]
     #[must_use]
     pub fn new(seed: u64, purpose: u32) -> Self {
         Self {
@@ -362,65 +362,58 @@ impl Queue {
             normals: [[0.0; HALF]; HALVES],
             keys: wide_keys(key(seed)),
             purpose,
+            tiles: [(0, 0, 0); HALVES],
+            n_tiles: 0,
             queued: 0,
         }
     }
 
     /// Put a tile of a stream into the queue, or its first half only; there must be room for both.
-    #[inline(always)]
+    #[inline]
     pub fn push(&mut self, stream: u64, tile: usize, both: bool) {
-        let first = (tile as u32).wrapping_mul(LANES as u32);
-        let (start, keys) = (self.queued * LANES, self.keys);
-        if let (Some(u), Some(v)) = (self.u[start..].first_chunk_mut::<N>(), self.v[start..].first_chunk_mut::<N>()) {
-            each_counter([first, self.purpose, stream as u32, (stream >> 32) as u32], &keys, |lane, words| {
-                [u[lane], v[lane], u[LANES + lane], v[LANES + lane]] = words;
-            });
-        }
+        self.tiles[self.n_tiles] = (stream, (tile as u32).wrapping_mul(LANES as u32), self.queued);
+        self.n_tiles += 1;
         self.queued += 1 + usize::from(both);
     }
 
     /// Whether there is no room for another tile.
-    #[inline(always)]
+    #[inline]
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.queued > HALVES - 2
     }
 
     /// The normals of the halves in the queue, which is empty then.
-    #[inline(always)]
     pub fn drain(&mut self) -> &[[f64; HALF]] {
-        let words = self.u.as_chunks().0.iter().zip(self.v.as_chunks().0);
         let n = std::mem::take(&mut self.queued);
-        for (normals, (u, v)) in self.normals.as_chunks_mut().0.iter_mut().zip(words).take(n.div_ceil(2)) {
-            normal_pairs(u, v, &mut self.steps, normals);
-        }
+        dispatch(Drain { queue: self, n });
+        self.n_tiles = 0;
         &self.normals[..n]
     }
 }
 
-/// Tiles of one stream, one after the other: what tests compare with.
-#[cfg(test)]
-struct Normals<'a> {
-    seed: u64,
-    stream: u64,
-    purpose: u32,
-    first_tile: usize,
-    out: &'a mut [f64],
+/// Makes the normals of the first `n` halves.
+struct Drain<'a> {
+    queue: &'a mut Queue,
+    n: usize,
 }
 
-#[cfg(test)]
-impl Kernel for Normals<'_> {
+impl Kernel for Drain<'_> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
-        let mut queue = Queue::new(self.seed, self.purpose);
-        let mut tile = self.first_tile;
-        for out in self.out.chunks_mut(HALVES * HALF) {
-            for _ in 0..out.len().div_ceil(TILE) {
-                queue.push(self.stream, tile, true);
-                tile = tile.wrapping_add(1);
+        let Queue { u, v, steps, normals, keys, purpose, tiles, n_tiles, .. } = self.queue;
+        for &(stream, first, halves) in &tiles[..*n_tiles] {
+            let start = halves * LANES;
+            if let (Some(u), Some(v)) = (u[start..].first_chunk_mut::<N>(), v[start..].first_chunk_mut::<N>()) {
+                each_counter([first, *purpose, stream as u32, (stream >> 32) as u32], keys, |lane, words| {
+                    [u[lane], v[lane], u[LANES + lane], v[LANES + lane]] = words;
+                });
             }
-            out.copy_from_slice(&queue.drain().as_flattened()[..out.len()]);
+        }
+        let words = u.as_chunks().0.iter().zip(v.as_chunks().0);
+        for (normals, (u, v)) in normals.as_chunks_mut().0.iter_mut().zip(words).take(self.n.div_ceil(2)) {
+            normal_pairs(u, v, steps, normals);
         }
     }
 }
@@ -428,7 +421,14 @@ impl Kernel for Normals<'_> {
 /// Fill `out` with the independent N(0, 1) of a stream from its tile `first_tile` on; a tile has [`TILE`] of them.
 #[cfg(test)]
 pub(crate) fn fill_normals(seed: u64, stream: u64, purpose: u32, first_tile: usize, out: &mut [f64]) {
-    dispatch(Normals { seed, stream, purpose, first_tile, out });
+    let (mut queue, mut tile) = (Queue::new(seed, purpose), first_tile);
+    for out in out.chunks_mut(HALVES * HALF) {
+        for _ in 0..out.len().div_ceil(TILE) {
+            queue.push(stream, tile, true);
+            tile = tile.wrapping_add(1);
+        }
+        out.copy_from_slice(&queue.drain().as_flattened()[..out.len()]);
+    }
 }
 
 /// Up to this bound two integers come out of one word, and less than one word in sixteen is rejected.
@@ -636,9 +636,16 @@ mod tests {
         type Output = Vec<u64>;
         #[inline(always)]
         fn run(self) -> Vec<u64> {
-            let mut out = vec![0.0f64; self.0];
-            Normals { seed: 5, stream: 3 << 32 | 2, purpose: 1, first_tile: 0, out: &mut out }.run();
-            out.iter().map(|x| x.to_bits()).collect()
+            let (mut queue, mut out) = (Queue::new(5, 1), Vec::new());
+            for tile in 0..self.0.div_ceil(TILE) {
+                queue.push(3 << 32 | 2, tile, true);
+                let n = std::mem::take(&mut queue.queued);
+                Drain { queue: &mut queue, n }.run();
+                queue.n_tiles = 0;
+                out.extend(queue.normals[..n].as_flattened().iter().map(|x| x.to_bits()));
+            }
+            out.truncate(self.0);
+            out
         }
     }
 

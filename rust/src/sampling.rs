@@ -347,44 +347,52 @@ struct Laws<'a> {
 
 /// Features of some bags, into `out`. What is in the queue is computed in f64 whatever the output, so that the f32 sample
 /// is the f64 sample rounded.
-struct Features<'a, T> {
-    laws: &'a Laws<'a>,
-    plan: &'a Plan,
+fn block<T: Real>(
+    laws: &Laws<'_>,
+    plan: &Plan,
     bags: Range<usize>,
     seed: u64,
-    out: &'a mut [T],
-    interrupt: &'a Interrupt,
-}
-
-impl<T: Real> Kernel for Features<'_, T> {
-    type Output = Result<()>;
-    #[inline(always)]
-    fn run(self) -> Result<()> {
-        let Self { laws, plan, bags, seed, out, interrupt } = self;
-        let mut queue = Queue::new(seed, FEATURES);
-        // how many values each half in the queue has to give
-        let (mut given, mut halves) = ([0; HALVES], 0);
-        let mut sink = Sink { laws, kinds: &plan.kinds[plan.offsets[bags.start] as usize..], column: 0, out };
-        for bag in bags {
-            let mut left = (plan.offsets[bag + 1] - plan.offsets[bag]) as usize * laws.d;
-            let mut tile = 0;
-            while left > 0 {
-                queue.push(bag as u64, tile, left > HALF);
-                for _ in 0..=usize::from(left > HALF) {
-                    given[halves] = left.min(HALF);
-                    left -= given[halves];
-                    halves += 1;
-                }
-                tile += 1;
-                if queue.is_full() {
-                    interrupt.check()?;
-                    sink.take(queue.drain(), &given[..halves]);
-                    halves = 0;
-                }
+    out: &mut [T],
+    interrupt: &Interrupt,
+) -> Result<()> {
+    let mut queue = Queue::new(seed, FEATURES);
+    // how many values each half in the queue has to give
+    let (mut given, mut halves) = ([0; HALVES], 0);
+    let mut sink = Sink { laws, kinds: &plan.kinds[plan.offsets[bags.start] as usize..], column: 0, out };
+    for bag in bags {
+        let mut left = (plan.offsets[bag + 1] - plan.offsets[bag]) as usize * laws.d;
+        let mut tile = 0;
+        while left > 0 {
+            queue.push(bag as u64, tile, left > HALF);
+            for _ in 0..=usize::from(left > HALF) {
+                given[halves] = left.min(HALF);
+                left -= given[halves];
+                halves += 1;
+            }
+            tile += 1;
+            if queue.is_full() {
+                interrupt.check()?;
+                dispatch(Take { sink: &mut sink, normals: queue.drain(), given: &given[..halves] });
+                halves = 0;
             }
         }
-        sink.take(queue.drain(), &given[..halves]);
-        Ok(())
+    }
+    dispatch(Take { sink: &mut sink, normals: queue.drain(), given: &given[..halves] });
+    Ok(())
+}
+
+/// Write the first normals of each half, scaled and shifted.
+struct Take<'a, 'b, T> {
+    sink: &'a mut Sink<'b, T>,
+    normals: &'a [[f64; HALF]],
+    given: &'a [usize],
+}
+
+impl<T: Real> Kernel for Take<'_, '_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        self.sink.take(self.normals, self.given);
     }
 }
 
@@ -398,7 +406,7 @@ struct Sink<'a, T> {
 }
 
 impl<'a, T: Real> Sink<'a, T> {
-    /// Write the first normals of each half, scaled and shifted.
+    /// As [`Take`].
     #[inline(always)]
     fn take(&mut self, normals: &[[f64; HALF]], given: &[usize]) {
         let d = self.laws.d;
@@ -458,7 +466,7 @@ pub fn features<T: Real>(recipe: &Recipe, plan: &Plan, seed: u64, out: &mut [T],
     let cuts = parallel::cuts(n_bags, BLOCK, |bag| plan.offsets[bag] as usize * d)?;
     parallel::fill(out, &cuts, out.len() > 1 << 16, interrupt, |block, out| {
         let bags = block * BLOCK..((block + 1) * BLOCK).min(n_bags);
-        dispatch(Features { laws: &laws, plan, bags, seed, out, interrupt })
+        self::block(&laws, plan, bags, seed, out, interrupt)
     })
 }
 

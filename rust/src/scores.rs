@@ -17,6 +17,8 @@ pub trait Score: Copy + Default + PartialOrd + Send + Sync + std::fmt::Display {
     type Count: Copy + Default + AddAssign + Into<i64>;
     /// Key of the score.
     fn key(self) -> Self::Key;
+    /// The score of a key.
+    fn of_key(key: Self::Key) -> Self;
     /// Whether the score has no place in an order.
     fn is_nan(self) -> bool;
     /// Bit of the score read as a label, to recognise swapped arguments.
@@ -71,6 +73,10 @@ macro_rules! float_score {
                 let bits = (self + 0.0).to_bits(); // -0.0 + 0.0 is 0.0
                 bits ^ (((bits as $signed) >> (<$key>::BITS - 1)) as $key | (1 << (<$key>::BITS - 1)))
             }
+            fn of_key(key: $key) -> Self {
+                let below = 1 << (<$key>::BITS - 1);
+                Self::from_bits(if key >= below { key ^ below } else { !key })
+            }
             #[inline(always)]
             fn is_nan(self) -> bool {
                 self.is_nan()
@@ -115,6 +121,9 @@ macro_rules! integer_score {
             fn key(self) -> u64 {
                 (self as u64) ^ $flip
             }
+            fn of_key(key: u64) -> Self {
+                (key ^ $flip) as Self
+            }
             #[inline(always)]
             fn is_nan(self) -> bool {
                 false
@@ -158,6 +167,13 @@ mod tests {
         let ascending = [f64::NEG_INFINITY, -1e308, -1.0, -5e-324, 0.0, 5e-324, 1.0, 1e308, f64::INFINITY];
         assert!(ascending.windows(2).all(|w| w[0].key() < w[1].key()));
         assert_eq!((-0.0f64).key(), 0.0f64.key());
+        assert!(ascending.iter().all(|&score| f64::of_key(score.key()).to_bits() == score.to_bits()));
+        assert!(
+            [-3.5f32, 0.0, 1e-40, f32::INFINITY]
+                .iter()
+                .all(|&score| f32::of_key(score.key()).to_bits() == score.to_bits())
+        );
+        assert!([i64::MIN, -1, 0, 7].iter().all(|&score| i64::of_key(score.key()) == score));
         assert!(i64::MIN.key() < (-1i64).key() && (-1i64).key() < 0i64.key() && 0i64.key() < i64::MAX.key());
     }
 

@@ -406,7 +406,7 @@ impl<'a> State<'a> {
         let mut changes = Vec::new();
         let mut excess: f64 = self.values.iter().sum();
         let mut order = memory::collect(0..self.n(), WHAT)?;
-        order.sort_by(|&i, &j| self.gradient[i].total_cmp(&self.gradient[j]).then(i.cmp(&j)));
+        order.sort_unstable_by(|&i, &j| self.gradient[i].total_cmp(&self.gradient[j]).then(i.cmp(&j)));
         if excess > 0.0 {
             order.reverse();
         }

@@ -274,11 +274,52 @@ impl<'py> Scores<'py> {
         with_scores!(self, |scores| scores.len())
     }
 
+    /// The scores; unsigned integers that are too large for signed ones are all moved down, which keeps their order.
+    pub(crate) fn ranked(self) -> Result<Ranked<'py>> {
+        Ok(match self {
+            Self::F64(flat) => Ranked::F64(flat),
+            Self::F32(flat) => Ranked::F32(flat),
+            Self::I64(flat) => Ranked::I64(flat),
+            Self::U64(flat) => {
+                let large = flat.slice().iter().fold(0, |bits, v| bits | v) & (1 << 63);
+                Ranked::I64(flat.map(|v| (v ^ large) as i64)?)
+            }
+        })
+    }
+
     /// The error, with a hint where labels were handed over as scores.
     fn hint_swapped(&self, error: Error) -> Error {
         with_scores!(self, |scores| auc::hint_swapped(error, scores))
     }
 }
+
+/// Scores of which the order counts and not the value: one form less to compile kernels for.
+pub(crate) enum Ranked<'py> {
+    F64(Flat<'py, f64>),
+    F32(Flat<'py, f32>),
+    I64(Flat<'py, i64>),
+}
+
+/// As `with_scores`.
+macro_rules! with_ranked {
+    ($scores:expr, |$slice:ident| $body:expr) => {
+        match &$scores {
+            Ranked::F64(flat) => {
+                let $slice = flat.slice();
+                $body
+            }
+            Ranked::F32(flat) => {
+                let $slice = flat.slice();
+                $body
+            }
+            Ranked::I64(flat) => {
+                let $slice = flat.slice();
+                $body
+            }
+        }
+    };
+}
+pub(crate) use with_ranked;
 
 /// Labels, in one of the two forms that kernels take.
 pub(crate) enum Labels<'py> {
@@ -343,6 +384,16 @@ impl<'py> Labels<'py> {
             None => error,
         })?;
         Ok((Self::Bool(Flat::Owned(decided)), shape))
+    }
+
+    /// Whether each label is positive.
+    pub(crate) fn decided(self, scores: &Scores<'py>) -> Result<Flat<'py, bool>> {
+        match self {
+            Self::Bool(flat) => Ok(flat),
+            Self::I64(flat) => {
+                labels::binary(flat.slice()).map(Flat::Owned).map_err(|error| scores.hint_swapped(error))
+            }
+        }
     }
 
     /// One-dimensional labels that go with scores.

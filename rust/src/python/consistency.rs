@@ -2,7 +2,7 @@
 
 use std::ffi::CString;
 
-use numpy::{Element, PyArray1, prelude::*};
+use numpy::{Element, PyArray1, PyArrayDyn, prelude::*};
 use pyo3::exceptions::{PyRuntimeWarning, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
@@ -27,14 +27,18 @@ fn error_sets<R: Send>(
     let Some(n_samples) = n_samples else {
         let (flags, [n, width]) = Flags::matrix(object, "error_sets", "(n_sets, n_samples)")?;
         let long = n.saturating_mul(width) > LONG;
-        return match flags {
+        // what comes behind is compiled once and not for each type of flags
+        let run = |new: &(dyn Fn(&Interrupt) -> Result<ErrorSets> + Sync)| {
+            interruptible(py, long, |stop| with(new(stop)?, stop))
+        };
+        return match &flags {
             Flags::Bytes(bytes, _) => {
                 let bytes = bytes.slice();
-                interruptible(py, long, |stop| with(ErrorSets::new(bytes, n, width, stop)?, stop))
+                run(&|stop| ErrorSets::new(bytes, n, width, stop))
             }
-            Flags::Other(values) => with_scores!(values, |values| {
-                interruptible(py, long, |stop| with(ErrorSets::new(values, n, width, stop)?, stop))
-            }),
+            Flags::Other(values) => {
+                with_scores!(values, |values| run(&|stop| ErrorSets::new(values, n, width, stop)))
+            }
         };
     };
     let n_samples = usize::try_from(n_samples)
@@ -116,24 +120,15 @@ fn pairs<'py, T: Element + Send>(
     fill: impl FnOnce(&mut [T], &Interrupt) -> Result<()> + Send,
 ) -> PyResult<Bound<'py, PyAny>> {
     let (n, long) = (columns.n_sets(), columns.work() > LONG);
-    Ok(match layout {
-        Layout::Square => {
-            let out = new_matrix::<T>(py, n, n)?;
-            let mut view = out.readwrite();
-            let target = view.as_slice_mut()?;
-            interruptible(py, long, |stop| fill(target, stop))?;
-            drop(view);
-            out.into_any()
-        }
-        Layout::Condensed => {
-            let out = new_vector::<T>(py, layout.len(n).unwrap_or(usize::MAX))?;
-            let mut view = out.readwrite();
-            let target = view.as_slice_mut()?;
-            interruptible(py, long, |stop| fill(target, stop))?;
-            drop(view);
-            out.into_any()
-        }
-    })
+    let out = match layout {
+        Layout::Square => new_matrix::<T>(py, n, n)?.into_any(),
+        Layout::Condensed => new_vector::<T>(py, layout.len(n).unwrap_or(usize::MAX))?.into_any(),
+    };
+    let mut view = out.cast::<PyArrayDyn<T>>()?.readwrite();
+    let target = view.as_slice_mut()?;
+    interruptible(py, long, |stop| fill(target, stop))?;
+    drop(view);
+    Ok(out)
 }
 
 fn layout(condensed: bool) -> Layout {

@@ -6,7 +6,7 @@ use numpy::PyArray1;
 use pyo3::exceptions::{PyRuntimeWarning, PyValueError};
 use pyo3::prelude::*;
 
-use super::arrays::{Flat, Labels, Scores, counts, with_labels, with_scores};
+use super::arrays::{Flat, Labels, Ranked, Scores, counts, with_labels, with_ranked};
 use super::running::{VERY_LONG, interruptible};
 use crate::auc::RowLabels;
 use crate::parallel::Interrupt;
@@ -82,24 +82,28 @@ pub(super) fn auc<'py>(
         Some(weights) => Some(Scores::of(weights, "sample_weight")?.into_f64()?),
         None => None,
     };
-    let weights = weights.as_ref().map(Flat::slice);
-    let value = with_scores!(scores, |scores| with_labels!(labels, |labels| {
-        if max_fpr.is_none() && weights.is_none() {
-            if scores.len() < LONG {
+    let (weights, n) = (weights.as_ref().map(Flat::slice), scores.len());
+    let value = if max_fpr.is_none() && weights.is_none() {
+        with_ranked!(scores.ranked()?, |scores| with_labels!(labels, |labels| {
+            if n < LONG {
                 areas::pair_counts(scores, labels, &Interrupt::default())?.auc()
             } else {
-                interruptible(py, scores.len() > VERY_LONG, |stop| areas::pair_counts(scores, labels, stop))?.auc()
+                interruptible(py, n > VERY_LONG, |stop| areas::pair_counts(scores, labels, stop))?.auc()
             }
-        } else {
-            interruptible(py, scores.len() > VERY_LONG, |stop| match (max_fpr, weights) {
+        }))
+    } else {
+        let labels = labels.decided(&scores)?;
+        let labels = labels.slice();
+        with_ranked!(scores.ranked()?, |scores| {
+            interruptible(py, n > VERY_LONG, |stop| match (max_fpr, weights) {
                 (Some(limit), weights) => areas::partial(scores, labels, weights, limit, standardize, stop),
                 (None, Some(weights)) => areas::weighted(scores, labels, weights, stop),
                 (None, None) => unreachable!(),
             })?
-        }
-    }));
+        })
+    };
     if value.is_nan() {
-        let what = if scores.len() == 0 { "there are no scores" } else { "one class is absent or has no weight" };
+        let what = if n == 0 { "there are no scores" } else { "one class is absent or has no weight" };
         warn_undefined(py, &format!("the AUC is undefined (NaN): {what}"))?;
     }
     Ok(value)
@@ -150,7 +154,7 @@ pub(super) fn auc_many<'py>(
     let values = if columns == 0 {
         memory::filled(f64::NAN, rows, "the AUC of each row")?
     } else {
-        with_scores!(scores, |scores| with_labels!(labels, |labels| {
+        with_ranked!(scores.ranked()?, |scores| with_labels!(labels, |labels| {
             let labels = if shared { RowLabels::Shared(labels) } else { RowLabels::PerRow(labels) };
             interruptible(py, scores.len() > VERY_LONG, |stop| areas::many(scores, columns, labels, stop))?
         }))

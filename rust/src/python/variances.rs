@@ -4,10 +4,21 @@ use numpy::{PyArray1, PyArray2, prelude::*};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::arrays::{Labels, Scores, new_matrix, with_labels, with_scores};
+use super::arrays::{Flat, Labels, Ranked, Scores, new_matrix, with_ranked};
 use super::running::{VERY_LONG, interruptible};
 use crate::bootstrap::{self, Resample};
 use crate::{delong as variances, memory};
+
+/// Scores of one model and their labels.
+fn one_model<'py>(
+    scores: &Bound<'py, PyAny>,
+    labels: &Bound<'py, PyAny>,
+    pos_label: Option<&Bound<'py, PyAny>>,
+) -> PyResult<(Ranked<'py>, Flat<'py, bool>)> {
+    let scores = Scores::of(scores, "scores")?;
+    let labels = Labels::beside(&scores, labels, pos_label)?.decided(&scores)?;
+    Ok((scores.ranked()?, labels))
+}
 
 /// AUC and DeLong's variance of it.
 ///
@@ -49,11 +60,11 @@ pub(super) fn delong<'py>(
     labels: &Bound<'py, PyAny>,
     pos_label: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<(f64, f64, u64, u64)> {
-    let scores = Scores::of(scores, "scores")?;
-    let labels = Labels::beside(&scores, labels, pos_label)?;
-    let result = with_scores!(scores, |scores| with_labels!(labels, |labels| {
+    let (scores, labels) = one_model(scores, labels, pos_label)?;
+    let labels = labels.slice();
+    let result = with_ranked!(scores, |scores| {
         interruptible(py, scores.len() > VERY_LONG, |stop| variances::delong(scores, labels, stop))?
-    }));
+    });
     Ok((result.counts.auc(), result.variance, result.counts.n_pos, result.counts.n_neg))
 }
 
@@ -62,7 +73,7 @@ fn models<'py>(
     scores: &Bound<'py, PyAny>,
     labels: &Bound<'py, PyAny>,
     pos_label: Option<&Bound<'py, PyAny>>,
-) -> PyResult<(Scores<'py>, Labels<'py>, Option<usize>)> {
+) -> PyResult<(Ranked<'py>, Flat<'py, bool>, Option<usize>)> {
     let (scores, of_scores) = Scores::one_or_more(scores, "scores")?;
     let (labels, shape) = Labels::of(labels, pos_label, Some(&scores))?;
     let n = of_scores[of_scores.len() - 1];
@@ -74,7 +85,8 @@ fn models<'py>(
     if of_scores.contains(&0) {
         return Err(PyValueError::new_err(format!("scores must not be empty; got shape {of_scores:?}")));
     }
-    Ok((scores, labels, (of_scores.len() == 2).then_some(of_scores[0])))
+    let labels = labels.decided(&scores)?;
+    Ok((scores.ranked()?, labels, (of_scores.len() == 2).then_some(of_scores[0])))
 }
 
 /// AUCs of several models on the same labels, and DeLong's covariance matrix of them.
@@ -124,10 +136,11 @@ pub(super) fn delong_covariance<'py>(
     pos_label: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<(Bound<'py, PyArray1<f64>>, Bound<'py, PyArray2<f64>>, u64, u64)> {
     let (scores, labels, rows) = models(scores, labels, pos_label)?;
+    let labels = labels.slice();
     let rows = rows.unwrap_or(1);
-    let result = with_scores!(scores, |scores| with_labels!(labels, |labels| {
+    let result = with_ranked!(scores, |scores| {
         interruptible(py, scores.len() > VERY_LONG, |stop| variances::covariance(scores, labels, stop))?
-    }));
+    });
     let aucs = memory::collect(result.counts.iter().map(|counts| counts.auc()), "the AUC of each model")?;
     let covariance = new_matrix::<f64>(py, rows, rows)?;
     covariance.readwrite().as_slice_mut()?.copy_from_slice(&result.matrix);
@@ -170,11 +183,11 @@ pub(super) fn placements<'py>(
     labels: &Bound<'py, PyAny>,
     pos_label: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<(Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>)> {
-    let scores = Scores::of(scores, "scores")?;
-    let labels = Labels::beside(&scores, labels, pos_label)?;
-    let placed = with_scores!(scores, |scores| with_labels!(labels, |labels| {
+    let (scores, labels) = one_model(scores, labels, pos_label)?;
+    let labels = labels.slice();
+    let placed = with_ranked!(scores, |scores| {
         interruptible(py, scores.len() > VERY_LONG, |stop| variances::placements(scores, labels, stop))?
-    }));
+    });
     let shares = |doubled: &[u32], n: u64| {
         memory::collect(doubled.iter().map(|&d| f64::from(d) / (2 * n) as f64), "the placements of the scores")
     };
@@ -215,11 +228,11 @@ pub(super) fn auc_jackknife<'py>(
     labels: &Bound<'py, PyAny>,
     pos_label: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-    let scores = Scores::of(scores, "scores")?;
-    let labels = Labels::beside(&scores, labels, pos_label)?;
-    let values = with_scores!(scores, |scores| with_labels!(labels, |labels| {
+    let (scores, labels) = one_model(scores, labels, pos_label)?;
+    let labels = labels.slice();
+    let values = with_ranked!(scores, |scores| {
         interruptible(py, scores.len() > VERY_LONG, |stop| variances::jackknife(scores, labels, stop))?
-    }));
+    });
     Ok(PyArray1::from_vec(py, values))
 }
 
@@ -271,13 +284,14 @@ pub(super) fn bootstrap_auc<'py>(
         return Err(PyValueError::new_err(format!("n_replicates must not be negative; got {n_replicates}")));
     };
     let (scores, labels, rows) = models(scores, labels, pos_label)?;
+    let labels = labels.slice();
     let resample = if stratified { Resample::Stratified } else { Resample::Plain };
-    let values = with_scores!(scores, |scores| with_labels!(labels, |labels| {
+    let values = with_ranked!(scores, |scores| {
         let long = scores.len().saturating_mul(n_replicates.max(1)) > VERY_LONG;
         interruptible(py, long, |stop| {
             bootstrap::replicates(scores, labels, n_replicates, resample, random_state, stop)
         })?
-    }));
+    });
     let Some(rows) = rows else { return Ok(PyArray1::from_vec(py, values).into_any()) };
     let out = new_matrix::<f64>(py, rows, n_replicates)?;
     let mut view = out.readwrite();
