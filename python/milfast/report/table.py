@@ -35,6 +35,12 @@ EXPENDABLE = (
     "needs",
     "group",
     "flags",
+    "spurious_share",
+    "excess",
+    "environments",
+    "trial",
+    "share_solved",
+    "sd",
 )
 
 #: Characters that LaTeX would take for its own.
@@ -54,6 +60,8 @@ STYLES = {
     "inconclusive": "yellow",
     "not-learned": "magenta",
     "impossible": "bold red",
+    "diverged": "bold red",
+    "void": "magenta",
 }
 
 
@@ -71,12 +79,15 @@ class Column:
         Whether to show the row's ``key_low`` and ``key_high`` beside it.
     beside : str
         Another value of the row, which follows in brackets.
+    digits : int
+        Decimals of a figure.
     """
 
     title: str
     key: str
     bounds: bool = False
     beside: str = ""
+    digits: int = 3
 
     def text(self, row: Row) -> str:
         """What stands in a cell.
@@ -91,12 +102,14 @@ class Column:
         """
         value = row[self.key]
         if self.beside:
-            return f"{Column(self.title, self.key).text(row)} ({Column(self.title, self.beside).text(row)})"
+            own, other = (Column(self.title, key, digits=self.digits) for key in (self.key, self.beside))
+            return f"{own.text(row)} ({other.text(row)})"
         if not isinstance(value, float) and value is not None:
             return str(value)
         if not self.bounds or value is None:
-            return _number(value)
-        return f"{_number(value)} [{_number(row[f'{self.key}_low'])}, {_number(row[f'{self.key}_high'])}]"
+            return _number(value, self.digits)
+        low, high = (_number(row[f"{self.key}_{side}"], self.digits) for side in ("low", "high"))
+        return f"{_number(value, self.digits)} [{low}, {high}]"
 
 
 CHECK_COLUMNS = (
@@ -169,8 +182,8 @@ PRINTED_CONSISTENCY_COLUMNS = (
 )
 
 
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
+def _number(value: float | None, digits: int) -> str:
+    return "-" if value is None else f"{value:.{digits}f}"
 
 
 def telling(rows: Sequence[Row], columns: Sequence[Column]) -> list[Column]:
