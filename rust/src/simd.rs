@@ -294,7 +294,8 @@ mod x86 {
     macro_rules! vectors {
         ($(#[$doc:meta])* $name:ident, $type:ty, $v:ty, $width:literal, $many:literal, $splat:ident, $load:ident,
          $store:ident, $add:ident, $sub:ident, $mul:ident, $mul_add:ident, $min:ident, $max:ident,
-         |$x:ident, $limit:ident, $below:ident, $other:ident| $select:expr, |$m:ident, $k:ident| $scaled:expr) => {
+         $div:ident, |$x:ident, $limit:ident, $below:ident, $other:ident| $select:expr,
+         |$m:ident, $k:ident| $scaled:expr, |$f:ident, $signs:ident| $flip:expr) => {
             $(#[$doc])*
             #[derive(Clone, Copy)]
             pub(super) struct $name(pub(super) ());
@@ -344,8 +345,16 @@ mod x86 {
                     unsafe { $select }
                 }
                 #[inline(always)]
+                fn div(self, a: $v, b: $v) -> $v {
+                    unsafe { $div(a, b) }
+                }
+                #[inline(always)]
                 fn scaled(self, $m: $v, $k: $v) -> $v {
                     unsafe { $scaled }
+                }
+                #[inline(always)]
+                fn flip(self, $f: $v, $signs: $v) -> $v {
+                    unsafe { $flip }
                 }
             }
         };
@@ -353,30 +362,34 @@ mod x86 {
     vectors!(
         /// Four float64.
         Avx2F64, f64, __m256d, 4, false, _mm256_set1_pd, _mm256_loadu_pd, _mm256_storeu_pd, _mm256_add_pd,
-        _mm256_sub_pd, _mm256_mul_pd, _mm256_fmadd_pd, _mm256_min_pd, _mm256_max_pd,
+        _mm256_sub_pd, _mm256_mul_pd, _mm256_fmadd_pd, _mm256_min_pd, _mm256_max_pd, _mm256_div_pd,
         |x, limit, below, other| _mm256_blendv_pd(other, below, _mm256_cmp_pd::<_CMP_LT_OQ>(x, limit)),
-        |m, k| _mm256_castsi256_pd(_mm256_add_epi64(_mm256_castpd_si256(m), _mm256_slli_epi64::<52>(_mm256_castpd_si256(k))))
+        |m, k| _mm256_castsi256_pd(_mm256_add_epi64(_mm256_castpd_si256(m), _mm256_slli_epi64::<52>(_mm256_castpd_si256(k)))),
+        |f, signs| _mm256_xor_pd(f, signs)
     );
     vectors!(
         /// Eight float32.
         Avx2F32, f32, __m256, 8, false, _mm256_set1_ps, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_add_ps,
-        _mm256_sub_ps, _mm256_mul_ps, _mm256_fmadd_ps, _mm256_min_ps, _mm256_max_ps,
+        _mm256_sub_ps, _mm256_mul_ps, _mm256_fmadd_ps, _mm256_min_ps, _mm256_max_ps, _mm256_div_ps,
         |x, limit, below, other| _mm256_blendv_ps(other, below, _mm256_cmp_ps::<_CMP_LT_OQ>(x, limit)),
-        |m, k| _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(m), _mm256_slli_epi32::<23>(_mm256_castps_si256(k))))
+        |m, k| _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(m), _mm256_slli_epi32::<23>(_mm256_castps_si256(k)))),
+        |f, signs| _mm256_xor_ps(f, signs)
     );
     vectors!(
         /// Eight float64.
         Avx512F64, f64, __m512d, 8, true, _mm512_set1_pd, _mm512_loadu_pd, _mm512_storeu_pd, _mm512_add_pd,
-        _mm512_sub_pd, _mm512_mul_pd, _mm512_fmadd_pd, _mm512_min_pd, _mm512_max_pd,
+        _mm512_sub_pd, _mm512_mul_pd, _mm512_fmadd_pd, _mm512_min_pd, _mm512_max_pd, _mm512_div_pd,
         |x, limit, below, other| _mm512_mask_blend_pd(_mm512_cmp_pd_mask::<_CMP_LT_OQ>(x, limit), other, below),
-        |m, k| _mm512_castsi512_pd(_mm512_add_epi64(_mm512_castpd_si512(m), _mm512_slli_epi64::<52>(_mm512_castpd_si512(k))))
+        |m, k| _mm512_castsi512_pd(_mm512_add_epi64(_mm512_castpd_si512(m), _mm512_slli_epi64::<52>(_mm512_castpd_si512(k)))),
+        |f, signs| _mm512_xor_pd(f, signs)
     );
     vectors!(
         /// Sixteen float32.
         Avx512F32, f32, __m512, 16, true, _mm512_set1_ps, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_add_ps,
-        _mm512_sub_ps, _mm512_mul_ps, _mm512_fmadd_ps, _mm512_min_ps, _mm512_max_ps,
+        _mm512_sub_ps, _mm512_mul_ps, _mm512_fmadd_ps, _mm512_min_ps, _mm512_max_ps, _mm512_div_ps,
         |x, limit, below, other| _mm512_mask_blend_ps(_mm512_cmp_ps_mask::<_CMP_LT_OQ>(x, limit), other, below),
-        |m, k| _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(m), _mm512_slli_epi32::<23>(_mm512_castps_si512(k))))
+        |m, k| _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(m), _mm512_slli_epi32::<23>(_mm512_castps_si512(k)))),
+        |f, signs| _mm512_xor_ps(f, signs)
     );
 }
 
@@ -424,6 +437,7 @@ pub trait Real:
     + std::ops::Add<Output = Self>
     + std::ops::Sub<Output = Self>
     + std::ops::Mul<Output = Self>
+    + std::ops::Div<Output = Self>
     + std::ops::AddAssign
     + 'static
 {
@@ -456,6 +470,9 @@ pub trait Real:
     /// This value in [1/2, 2) times 2^k, where k was rounded with [`Real::ROUND`].
     #[must_use]
     fn scaled(self, k: Self) -> Self;
+    /// This value, with the other sign where `signs` is -0; where that is 0 nothing changes.
+    #[must_use]
+    fn flip(self, signs: Self) -> Self;
     /// e^x for x <= 0, within 2 ulp; below the normal range of results it is 0.
     #[cfg(test)]
     fn exp_nonpositive(x: Self) -> Self {
@@ -494,6 +511,10 @@ macro_rules! real {
             #[inline(always)]
             fn scaled(self, k: Self) -> Self {
                 $type::from_bits(self.to_bits().wrapping_add(k.to_bits() << $mantissa_bits))
+            }
+            #[inline(always)]
+            fn flip(self, signs: Self) -> Self {
+                $type::from_bits(self.to_bits() ^ signs.to_bits())
             }
             #[cfg(target_arch = "x86_64")]
             fn dispatch_at<K: RealKernel<Self>>(level: Level, kernel: K) -> K::Output {
@@ -584,8 +605,12 @@ pub trait Vectors<T: Real>: Copy {
     fn max(self, a: Self::V, b: Self::V) -> Self::V;
     /// `below` where x < limit, else `other`.
     fn select(self, x: Self::V, limit: Self::V, below: Self::V, other: Self::V) -> Self::V;
+    /// a / b.
+    fn div(self, a: Self::V, b: Self::V) -> Self::V;
     /// As [`Real::scaled`].
     fn scaled(self, x: Self::V, k: Self::V) -> Self::V;
+    /// As [`Real::flip`].
+    fn flip(self, x: Self::V, signs: Self::V) -> Self::V;
 
     /// 2^r for |r| <= 1/2, of some vectors in turns: one alone would wait for each operation.
     #[inline(always)]
@@ -728,6 +753,22 @@ impl<T: Real, const N: usize> Vectors<T> for Plain<N> {
         let mut out = other;
         for i in 0..N {
             out[i] = if x[i] < limit[i] { below[i] } else { other[i] };
+        }
+        out
+    }
+    #[inline(always)]
+    fn div(self, a: [T; N], b: [T; N]) -> [T; N] {
+        let mut out = a;
+        for i in 0..N {
+            out[i] = a[i] / b[i];
+        }
+        out
+    }
+    #[inline(always)]
+    fn flip(self, x: [T; N], signs: [T; N]) -> [T; N] {
+        let mut out = x;
+        for i in 0..N {
+            out[i] = x[i].flip(signs[i]);
         }
         out
     }
