@@ -1,7 +1,26 @@
-"""Linear unit tests for invariance: does a learner tell causes from shortcuts?"""
+"""Linear unit tests for invariance discovery: does a learner use what holds in all environments, or a shortcut?"""
 
-from __future__ import annotations
-
+from milfast.invariance import learners
+from milfast.invariance.battery import Battery, Cell, run_battery
+from milfast.invariance.problem import Draw, Environment, Problem, stack
+from milfast.invariance.problems import make_problem, names
+from milfast.invariance.published import Published, published
 from milfast.invariance.verdict import RatioInterval, Verdict, judge
 
-__all__ = ["RatioInterval", "Verdict", "judge"]
+__all__ = [
+    "Battery",
+    "Cell",
+    "Draw",
+    "Environment",
+    "Problem",
+    "Published",
+    "RatioInterval",
+    "Verdict",
+    "judge",
+    "learners",
+    "make_problem",
+    "names",
+    "published",
+    "run_battery",
+    "stack",
+]
