@@ -76,6 +76,8 @@ class Cell:
     replicates : tuple of int
         Which ones are there.
     published : Published or None
+    of_published_trial : tuple of float or None
+        Mean and SD of the trial that was chosen for the published table, where another one was chosen here.
     verdict : Verdict or None
         In strict mode, where ERM and the Oracle are there for two replicates at least.
     log_p_pass, log_p_fail, log_p_better : float
@@ -106,6 +108,7 @@ class Cell:
     optimum: NDArray[np.float64]
     replicates: tuple[int, ...]
     published: Published | None
+    of_published_trial: tuple[float, float] | None = None
     verdict: Verdict | None = None
     log_p_pass: float = math.nan
     log_p_fail: float = math.nan
@@ -115,12 +118,12 @@ class Cell:
     @cached_property
     def mean(self) -> float:
         """Mean error over replicates and environments."""
-        return float(self.risks.mean())
+        return _mean_sd(self.risks)[0]
 
     @cached_property
     def sd(self) -> float:
-        """Standard deviation over replicates (ddof 0, as published) of the mean over environments."""
-        return float(self.risks.mean(axis=1).std())
+        """Standard deviation over replicates (ddof 0) in each environment, mean over environments, as published."""
+        return _mean_sd(self.risks)[1]
 
     @property
     def environments(self) -> NDArray[np.float64]:
@@ -184,6 +187,9 @@ class Cell:
             "published_mean": None if self.published is None else self.published.mean,
             "published_sd": None if self.published is None else self.published.sd,
             "difference": None if self.published is None else _finite(self.mean - self.published.mean),
+            "published_trial": None if self.published is None else self.published.trial,
+            "mean_of_published_trial": None if self.of_published_trial is None else self.of_published_trial[0],
+            "sd_of_published_trial": None if self.of_published_trial is None else self.of_published_trial[1],
             "published_faulty": None if self.published is None else self._beside_the_fault,
             "replicates": len(self.replicates),
             "diverged": int(self.diverged.sum()),
@@ -576,7 +582,7 @@ def plan(
         for environments in _several(n_env, "n_env"):
             for spurious in _several(d_spu, "d_spu"):
                 # looks at the numbers
-                problem_registry.make_problem(
+                task = problem_registry.make_problem(
                     problem,
                     d_inv=d_inv,
                     d_spu=spurious,
@@ -584,9 +590,13 @@ def plan(
                     random_state=0,
                     rng=rng,
                     test_shuffle=test_shuffle,
-                )
+                ).task
+                able = [subject for subject in subjects if task in subject.learner.tasks]
+                left_out = [subject.name for subject in subjects if subject not in able]
+                if left_out:
+                    notes.append(f"{problem} is a {task}, which {', '.join(left_out)} cannot learn: left out")
                 for replicate in range(n_replicates):
-                    for subject in subjects:
+                    for subject in able:
                         on = _trained_on(subject, engine, mode)
                         # errors of rows are those of the published figures; exact ones need none
                         todo.append(
@@ -607,7 +617,7 @@ def plan(
                                 replicate=replicate,
                             )
                         )
-    return todo, tuple(notes)
+    return todo, tuple(dict.fromkeys(notes))
 
 
 def named_learners(given: Any) -> list[Any]:
@@ -711,6 +721,11 @@ def _cell(given: Mapping[str, Any], gave: Mapping[int, Mapping[str, Any]], selec
     choices = pooled if chosen == "pooled" else errors.argmin(axis=1)
     sampled = results[0]["test"] is not None and (given["mode"] == "paper" or results[0]["exact"] is None)
     measured = [_array(result["test" if sampled else "exact"]) for result in results]
+    known = published(given["name"], given["data"], n_env=given["n_env"], d_inv=given["d_inv"], d_spu=given["d_spu"])
+    theirs = None
+    if known is not None and known.trial is not None and given["mode"] == "paper" and chosen == "pooled":
+        if known.trial not in (int(choices[0]), *range(len(measured[0]), known.trial + 1)):
+            theirs = _mean_sd(np.stack([errors[known.trial] for errors in measured]))
     picked = list(zip(results, choices.tolist(), strict=True))
     with np.errstate(invalid="ignore"):
         share = np.array([_array(result["share"])[k].mean() for result, k in picked])
@@ -736,11 +751,15 @@ def _cell(given: Mapping[str, Any], gave: Mapping[int, Mapping[str, Any]], selec
         share=share,
         optimum=np.stack([_array(result["optimum"]) for result in results]),
         replicates=replicates,
-        published=published(
-            given["name"], given["data"], n_env=given["n_env"], d_inv=given["d_inv"], d_spu=given["d_spu"]
-        ),
+        published=known,
+        of_published_trial=theirs,
         seconds=sum(result["seconds"] for result in results),
     )
+
+
+def _mean_sd(risks: NDArray[np.float64]) -> tuple[float, float]:
+    """Mean, and the SD over replicates (ddof 0) in each environment, mean over environments: as published."""
+    return float(risks.mean()), float(risks.std(axis=0).mean())
 
 
 def _array(values: Any) -> NDArray[np.float64]:

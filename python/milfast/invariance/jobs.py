@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import inspect
 import math
-import random
 import sys
 import time
 import zlib
@@ -19,7 +18,7 @@ import numpy as np
 
 from milfast import _core
 from milfast.checks.adapters import at
-from milfast.invariance.learners import as_learner
+from milfast.invariance.learners.adapters import as_learner
 from milfast.invariance.problem import Problem, stack
 from milfast.invariance.problems import make_problem
 from milfast.invariance.sources import initial_weights
@@ -57,12 +56,9 @@ class Subject:
     Attributes
     ----------
     learner : Learner
-    reference : str or None
-        Text that `of` makes the same subject from, where there is one: a registered name or "package.module:Name".
     """
 
     learner: Learner
-    reference: str | None = None
 
     @classmethod
     def of(cls, given: Any) -> Subject:
@@ -71,7 +67,7 @@ class Subject:
         Parameters
         ----------
         given : str or object
-            As `milfast.invariance.learners.as_learner` takes it.
+            As `milfast.invariance.as_learner` takes it.
 
         Returns
         -------
@@ -84,12 +80,17 @@ class Subject:
         TypeError
             When the learner lacks a method.
         """
-        return cls(as_learner(given), given if isinstance(given, str) else None)
+        return cls(as_learner(given))
 
     @property
     def name(self) -> str:
         """What it is called in results."""
         return self.learner.name
+
+    @property
+    def reference(self) -> str | None:
+        """Text that `of` makes the same subject from, where there is one: a name or "package.module:Name"."""
+        return self.learner.reference
 
     @property
     def engine(self) -> str | None:
@@ -102,26 +103,11 @@ class Subject:
         if self.reference is None or ":" not in self.reference:
             return None
         digest = hashlib.sha256()
-        own = getattr(self.learner, "written_in", type(self.learner))
+        own = type(getattr(self.learner, "prototype", self.learner))
         for written in (sys.modules[self.reference.partition(":")[0]], own):
             with suppress(TypeError, OSError):  # what is built in, or was typed at a prompt, has no file
                 digest.update(Path(inspect.getsourcefile(written) or "").read_bytes())
         return digest.hexdigest()
-
-    def paper_params(self, trial: int) -> dict[str, Any]:
-        """Parameters of a trial of the published search, the same for all problems and data seeds.
-
-        Parameters
-        ----------
-        trial : int
-            From 1.
-
-        Returns
-        -------
-        dict
-        """
-        drawn = self.learner.paper_params(random.Random(PAPER_SEED + trial))
-        return drawn or self.learner.sample_params(np.random.default_rng(PAPER_SEED + trial))
 
 
 @dataclass(frozen=True)
@@ -195,13 +181,13 @@ class Job:
         list of dict
             One only, where there is nothing to search.
         """
-        default = self.subject.learner.default_params()
-        drawn = [self._drawn(trial) for trial in range(1, self.n_trials)]
-        return [default, *drawn] if any(trial != default for trial in drawn) else [default]
+        learner = self.subject.learner
+        more = range(1, self.n_trials if learner.searches else 1)
+        return [learner.default_params(), *(self._drawn(trial) for trial in more)]
 
     def _drawn(self, trial: int) -> dict[str, Any]:
         if self.mode == "paper":
-            return self.subject.paper_params(trial)
+            return self.subject.learner.trial_params(trial)
         path = (_PARAMETERS, self.replicate, zlib.crc32(self.subject.name.encode()), trial)
         return self.subject.learner.sample_params(np.random.default_rng(seed_sequence(self.seed, *path)))
 
@@ -424,7 +410,7 @@ def _fitted(job: Job, trials: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         with at(f"{job.title}, replicate {job.replicate}, trial {number}"):
             rng = np.random.default_rng(seed_sequence(job.seed, *path))
             fitted = job.subject.learner.fresh()
-            fitted.fit(X, y, env, rng=rng, **trial)
+            fitted.fit(X, y, env, rng=rng, task=problem.task, **trial)
             errors, _ = _errors(problem, fitted, data.rows("validation", oracle=oracle))
             of_test, spread = _errors(problem, fitted, data.rows("test", oracle=oracle))
         validation.append(errors)

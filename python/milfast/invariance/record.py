@@ -145,7 +145,7 @@ def _beside(cells: Sequence[Row]) -> str:
             f"{cell['mean']:.4f} ± {cell['sd']:.4f}",
             _published(cell),
             f"{cell['difference']:+.1e}" if "difference" in cell else "-",
-            str(cell.get("trial", "-")),
+            _trials(cell),
         )
         for cell in cells
     ]
@@ -159,6 +159,15 @@ def _beside(cells: Sequence[Row]) -> str:
             f"is {max(known):.1e}."
         )
     return text
+
+
+def _trials(cell: Row) -> str:
+    """The trial that was chosen, and the published one with its error here where it is another."""
+    text = str(cell.get("trial", "each its own"))
+    if "mean_of_published_trial" not in cell:
+        return text
+    theirs = f"{cell['mean_of_published_trial']:.4f} ± {cell['sd_of_published_trial']:.4f}"
+    return f"{text}; of the published one, {cell['published_trial']}: {theirs}"
 
 
 def _published(cell: Row) -> str:

@@ -138,11 +138,13 @@ def published_row(cell: Cell) -> dict[str, Any]:
         Trials as text, as they are numbers of nothing.
     """
     row = cell.to_dict()
-    known = cell.published
+    note = "published of a faulty test" if row["published_faulty"] else ""
+    if cell.of_published_trial is not None:
+        note = f"theirs, {row['published_trial']}: {cell.of_published_trial[0]:.4f}"
     return row | {
         "trial": "each its own" if row["trial"] is None else str(row["trial"]),
-        "published_trial": "-" if known is None or known.trial is None else str(known.trial),
-        "note": "published of a faulty test" if row["published_faulty"] else "",
+        "published_trial": "-" if row["published_trial"] is None else str(row["published_trial"]),
+        "note": note,
     }
 
 
