@@ -21,6 +21,7 @@ __all__ = [
     "chance_levels",
     "delong",
     "delong_covariance",
+    "environments_from_mixtures",
     "environments_from_moments",
     "environments_from_samples",
     "get_num_threads",
@@ -162,6 +163,9 @@ def delong(scores: ArrayLike, labels: ArrayLike, *, pos_label: object = None) ->
 def delong_covariance(
     scores: ArrayLike, labels: ArrayLike, *, pos_label: object = None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], int, int]: ...
+def environments_from_mixtures(
+    probabilities: ArrayLike, labels: ArrayLike, means: ArrayLike, covariance: ArrayLike
+) -> Environments: ...
 def environments_from_moments(S: ArrayLike, c: ArrayLike, v: ArrayLike, n: ArrayLike) -> Environments: ...
 def environments_from_samples(X: Sequence[ArrayLike], y: Sequence[ArrayLike], task: str) -> Environments: ...
 def get_num_threads() -> int: ...

@@ -2,6 +2,8 @@
 
 from milfast.invariance import learners
 from milfast.invariance.battery import Battery, Cell, run_battery
+from milfast.invariance.learners.adapters import as_learner
+from milfast.invariance.learners.base import Learner
 from milfast.invariance.problem import Draw, Environment, Problem, stack
 from milfast.invariance.problems import make_problem, names
 from milfast.invariance.published import Published, published
@@ -12,10 +14,12 @@ __all__ = [
     "Cell",
     "Draw",
     "Environment",
+    "Learner",
     "Problem",
     "Published",
     "RatioInterval",
     "Verdict",
+    "as_learner",
     "judge",
     "learners",
     "make_problem",

@@ -11,13 +11,16 @@
 pub mod environments;
 pub mod evaluation;
 pub mod logistic;
+pub mod mixtures;
 pub mod moments;
 pub mod objectives;
 pub mod optimiser;
+mod quadrature;
 pub mod training;
 
 pub use environments::{Batch, Environments, Needs, Task};
 pub use logistic::Samples;
+pub use mixtures::Mixtures;
 pub use moments::Moments;
 pub use objectives::{Objective, Run, learner, learners};
 pub use optimiser::Rule;

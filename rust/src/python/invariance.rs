@@ -8,12 +8,12 @@ use pyo3::types::{PyDict, PyTuple};
 use super::arrays::{Flat, Matrix, Scores};
 use super::running::interruptible;
 use crate::error;
-use crate::invariance::{self, Environments as Core, Moments, Samples, Task, evaluation};
+use crate::invariance::{self, Environments as Core, Mixtures, Moments, Samples, Task, evaluation};
 use crate::parallel::Interrupt;
 
 /// Data of several environments, or their population: what learners of invariance are trained on.
 ///
-/// Made by `environments_from_samples` and `environments_from_moments`. A predictor is a row (w, b) of weights and a
+/// Made by `environments_from_samples`, `environments_from_moments` and `environments_from_mixtures`. A predictor is a row (w, b) of weights and a
 /// bias, which comes last; theta holds one a row, R in all, and there are E environments of d features.
 #[pyclass(frozen, module = "milfast._core")]
 pub(super) struct Environments {
@@ -438,4 +438,83 @@ pub(super) fn environments_from_moments<'py>(
     let cross = cross.into_f64()?;
     let owned = |values: &Flat<'py, f64>| values.slice().to_vec();
     Ok(Environments::new(Moments::new(width - 1, owned(&inputs), cross.slice(), owned(&squares), owned(&weights))?))
+}
+
+/// An array of so many axes: its shape and values.
+fn of_axes<'py, const N: usize>(
+    object: &Bound<'py, PyAny>,
+    name: &str,
+    axes: &str,
+) -> PyResult<([usize; N], Flat<'py, f64>)> {
+    let numpy = object.py().import("numpy")?;
+    let shape: Vec<usize> = numpy.call_method1("shape", (object,))?.extract()?;
+    let shape = shape.try_into().map_err(|shape: Vec<usize>| {
+        PyValueError::new_err(format!("{name} must have shape {axes}; got {} axes", shape.len()))
+    })?;
+    let flat = numpy.call_method1("reshape", (object, -1))?;
+    Ok((shape, Scores::of(&flat, name)?.into_f64()?))
+}
+
+/// The population of a logistic problem whose features are mixtures of normal distributions.
+///
+/// Risks, errors and gradients are those of infinitely many rows.
+///
+/// Parameters
+/// ----------
+/// probabilities : array_like, shape (E, C)
+///     Of the components of each environment; they sum up to 1.
+/// labels : array_like, shape (E, C)
+///     Class of each component, 0 or 1.
+/// means : array_like, shape (E, C, d)
+/// covariance : array_like, shape (d, d)
+///     That of all components of all environments.
+///
+/// Returns
+/// -------
+/// Environments
+///
+/// Raises
+/// ------
+/// ValueError
+///     When shapes disagree, a value is not finite or out of range, or the covariance is none.
+/// TypeError
+///     When an argument cannot be read as numbers.
+///
+/// Examples
+/// --------
+/// >>> from milfast._core import environments_from_mixtures
+/// >>> classes = environments_from_mixtures([[0.5, 0.5]], [[0, 1]], [[[-1.0], [1.0]]], [[1.0]])
+/// >>> classes.errors([[1.0, 0.0]]).round(4)  # Phi(-1)
+/// array([[0.1587]])
+#[pyfunction]
+pub(super) fn environments_from_mixtures<'py>(
+    py: Python<'py>,
+    probabilities: &Bound<'py, PyAny>,
+    labels: &Bound<'py, PyAny>,
+    means: &Bound<'py, PyAny>,
+    covariance: &Bound<'py, PyAny>,
+) -> PyResult<Environments> {
+    let ([n, components], probabilities) = of_axes(probabilities, "probabilities", "(E, C)")?;
+    let (shape, labels) = of_axes(labels, "labels", "(E, C)")?;
+    if shape != [n, components] {
+        return Err(PyValueError::new_err(format!(
+            "labels must have the shape of probabilities, ({n}, {components}); got {shape:?}"
+        )));
+    }
+    let (shape, means) = of_axes::<3>(means, "means", "(E, C, d)")?;
+    let d = shape[2];
+    if shape[..2] != [n, components] || d == 0 {
+        return Err(PyValueError::new_err(format!(
+            "means must have shape ({n}, {components}, d), a mean for each of probabilities; got {shape:?}"
+        )));
+    }
+    let (shape, covariance) = of_axes(covariance, "covariance", "(d, d)")?;
+    if shape != [d, d] {
+        return Err(PyValueError::new_err(format!(
+            "covariance must have shape ({d}, {d}), as means have {d} features; got {shape:?}"
+        )));
+    }
+    let slices = (probabilities.slice(), labels.slice(), means.slice(), covariance.slice());
+    let core = interruptible(py, false, |_| Mixtures::new(slices.0, slices.1, slices.2, slices.3, n, d))?;
+    Ok(Environments::new(core))
 }

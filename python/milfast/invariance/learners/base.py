@@ -10,7 +10,7 @@ import numpy as np
 
 from milfast.invariance.learners.parameters import LR, WEIGHT_DECAY, not_negative
 from milfast.invariance.sources import initial_weights
-from milfast.seeding import seed_value
+from milfast.seeding import seed_sequence, seed_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,6 +37,10 @@ class Learner(ABC):
         Name of its objective in the engine, where that trains it.
     oracle : bool
         Whether it is trained as if in the test, as an upper bound for the others.
+    searches : bool
+        Whether there is a choice of parameters; all trials are the same otherwise.
+    reference : str or None
+        Text that `as_learner` makes the same learner from, where there is one.
     tasks : tuple of str
         What it can learn: "regression", "classification" or both.
     coef_ : ndarray of float64, shape (n_features,), or None
@@ -49,6 +53,8 @@ class Learner(ABC):
     name: str = ""
     ENGINE: ClassVar[str | None] = None
     oracle: bool = False
+    searches: bool = True
+    reference: str | None = None
     tasks: tuple[str, ...] = TASKS
 
     coef_: Vector | None
@@ -89,7 +95,7 @@ class Learner(ABC):
         Returns
         -------
         dict or None
-            None for a learner that the paper's way of drawing cannot serve.
+            None for a learner whose parameters are not drawn so.
         """
         return None
 
@@ -104,7 +110,7 @@ class Learner(ABC):
         Returns
         -------
         dict
-            The defaults for all trials of a learner without `paper_params`.
+            Of a learner without `paper_params` those that `sample_params` draws with the trial's own seed.
 
         Examples
         --------
@@ -113,7 +119,12 @@ class Learner(ABC):
         >>> {name: float(f"{value:.3g}") for name, value in drawn.items()}
         {'lr': 0.000161, 'weight_decay': 1.6e-05, 'penalty_weight': 0.667}
         """
-        return (self.paper_params(random.Random(1000 + trial)) if trial else None) or self.default_params()
+        if trial == 0:
+            return self.default_params()
+        drawn = self.paper_params(random.Random(1000 + trial))
+        if drawn is None:
+            drawn = self.sample_params(np.random.Generator(np.random.PCG64(seed_sequence(1000 + trial))))
+        return drawn
 
     @abstractmethod
     def fit(self, X: ArrayLike, y: ArrayLike, env: ArrayLike, rng: RandomState = None, **params: Any) -> Self:
@@ -162,7 +173,9 @@ class Learner(ABC):
 
     def fresh(self) -> Learner:
         """An unfitted copy."""
-        return type(self)()
+        made = type(self)()
+        made.name, made.reference = self.name, self.reference
+        return made
 
     def __repr__(self) -> str:
         return f"<learner {self.name}>"

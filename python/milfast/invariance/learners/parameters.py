@@ -73,6 +73,16 @@ def share(value: float) -> str | None:
     return None if 0 <= value <= 1 else "must lie in [0, 1]"
 
 
+def below_one(value: float) -> str | None:
+    """What is wrong with a value outside [0, 1)."""
+    return None if 0 <= value < 1 else "must lie in [0, 1)"
+
+
+def quantile(value: float) -> str | None:
+    """What is wrong with a level of a quantile."""
+    return "must lie between 0 and 1, or be below 0: ln(1 - level)" if value == 0 or value >= 1 else None
+
+
 #: Of the learners that step with Adam, as the unit tests have them.
 LR = Parameter(1e-3, -4, -2)
 WEIGHT_DECAY = Parameter(0.0, -6, -2, fault=not_negative)
