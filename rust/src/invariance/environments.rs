@@ -125,6 +125,10 @@ pub trait Environments: Send + Sync + Debug {
     fn prepare(&self, _needs: Needs, _batch: &mut Batch) -> Result<()> {
         Ok(())
     }
+    /// The same data, looked at in float64 at any cost, where the passes are not.
+    fn exact(&self) -> Option<Box<dyn Environments + '_>> {
+        None
+    }
     /// Most runs that are stepped together.
     fn together(&self) -> usize;
     /// Operations that a pass of one run takes, about.

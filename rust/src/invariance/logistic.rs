@@ -11,6 +11,7 @@ use std::f64::consts::{LN_2, LOG2_E};
 use std::sync::OnceLock;
 
 use super::environments::{Batch, Environments, Needs, Task, shares};
+use super::exact::Exact;
 use super::moments::check_rows;
 use crate::error::{Error, Result};
 use crate::memory;
@@ -97,6 +98,15 @@ impl Samples {
         }
         let shares = shares(&weights, "n")?;
         Ok(Self { d, environments: all, weights, shares, inputs: OnceLock::new() })
+    }
+
+    /// The class of row `i` of an environment, and its features to the beginning of `x`.
+    pub(super) fn row(&self, e: usize, i: usize, x: &mut [f64]) -> f64 {
+        let (rows, sixteen, lane) = (&self.environments[e], i / LANES, i % LANES);
+        for (to, from) in x.iter_mut().zip(&rows.x[sixteen * self.d..(sixteen + 1) * self.d]) {
+            *to = from[lane].into();
+        }
+        if rows.flips[sixteen][lane].is_sign_negative() { 1.0 } else { 0.0 }
     }
 
     /// Sixteens of rows of a block: a multiple of the group.
@@ -653,6 +663,9 @@ impl Environments for Samples {
     }
     fn offers(&self, _needs: Needs) -> Result<()> {
         Ok(())
+    }
+    fn exact(&self) -> Option<Box<dyn Environments + '_>> {
+        Some(Box::new(Exact(self)))
     }
     fn together(&self) -> usize {
         TOGETHER
