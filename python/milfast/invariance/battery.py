@@ -723,9 +723,9 @@ def _cell(given: Mapping[str, Any], gave: Mapping[int, Mapping[str, Any]], selec
     measured = [_array(result["test" if sampled else "exact"]) for result in results]
     known = published(given["name"], given["data"], n_env=given["n_env"], d_inv=given["d_inv"], d_spu=given["d_spu"])
     theirs = None
-    if known is not None and known.trial is not None and given["mode"] == "paper" and chosen == "pooled":
-        if known.trial not in (int(choices[0]), *range(len(measured[0]), known.trial + 1)):
-            theirs = _mean_sd(np.stack([errors[known.trial] for errors in measured]))
+    trial = known.trial if known is not None and given["mode"] == "paper" and chosen == "pooled" else None
+    if trial is not None and trial != int(choices[0]) and trial < len(measured[0]):
+        theirs = _mean_sd(np.stack([errors[trial] for errors in measured]))
     picked = list(zip(results, choices.tolist(), strict=True))
     with np.errstate(invalid="ignore"):
         share = np.array([_array(result["share"])[k].mean() for result, k in picked])
