@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
     from milfast.invariance.battery import Battery, Cell
 
+#: Names that are listed below a table, at most.
+LISTED = 8
+
 #: Settings that are shown where they differ from row to row.
 SETTINGS = (
     table.Column("engine", "engine"),
@@ -120,7 +123,9 @@ def verdict_row(cell: Cell) -> table.Row:
     return cell.to_dict() | {
         "solved": f"{verdict.successes}/{verdict.n_replicates}",
         "share_solved": f"[{verdict.success_low:.3f}, {verdict.success_high:.3f}]",
-        "rho_text": f"{verdict.ratio.estimate:.3f} {verdict.ratio.bounds()}",
+        "rho_text": "-"
+        if math.isnan(verdict.ratio.estimate)
+        else f"{verdict.ratio.estimate:.3f} {verdict.ratio.bounds()}",
         "better": show_p(verdict.log_p_better).removeprefix("p = ").removeprefix("p "),
     }
 
@@ -163,17 +168,20 @@ def _explain_verdicts(cells: Sequence[Cell], shown: set[str]) -> None:
         f"one-sided {level} bounds; pass or fail as it lies above or below {verdict.required:g}"
     )
     say(f"rho: (error - oracle's) / (ERM's - oracle's), 0 the oracle, 1 ERM, {level} interval (Fieller 1954)")
-    for cell in cells:
-        outcome = _outcome(cell)
-        if cell.verdict is not None and outcome in ("void", "diverged"):
-            say(f"{outcome}: {cell.learner} on {cell.problem}: {cell.verdict.reason}")
+    for outcome in ("void", "diverged"):
+        reasons: dict[tuple[str, str], list[str]] = {}  # what makes a problem void is the same for all learners
+        for cell in cells:
+            if cell.verdict is not None and cell.verdict.outcome == outcome:
+                reasons.setdefault((cell.problem, cell.verdict.reason), []).append(cell.learner)
+        for (problem, reason), names in reasons.items():
+            say(f"{outcome}: {problem if outcome == 'void' else f'{_listed(names)} on {problem}'}: {reason}")
     alone = [
         f"{cell.learner} on {cell.problem}"
         for cell in cells
         if _outcome(cell) in ("pass", "fail") and not math.isnan(cell.log_p_pass) and not cell.stands
     ]
     if alone:
-        say(f"certain by themselves, but not among all of this table (Holm): {', '.join(alone)}")
+        say(f"certain by themselves, but not among all of this table (Holm): {_listed(alone)}")
     say("docs/invariance.md says what verdicts mean")
 
 
@@ -189,6 +197,12 @@ def _explain_published(cells: Sequence[Cell]) -> None:
         say("published of a faulty test: its code permuted the wrong columns; --test-shuffle 2021 repeats that")
     seconds = sum(cell.seconds for cell in cells)
     say(f"{len(cells)} cells in {seconds / 60:.1f} processor minutes")
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Some names, and how many more."""
+    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+    return ", ".join(names[:LISTED]) + more
 
 
 def _outcome(cell: Cell) -> str:

@@ -231,7 +231,7 @@ def fitting(rows: Sequence[Row], columns: Sequence[Column], width: int) -> list[
 
 
 def rich_table(rows: Sequence[Row], columns: Sequence[Column], *, title: str | None = None) -> Table:
-    """A table for a terminal; rows of one model stand together and verdicts have colours.
+    """A table for a terminal; rows of one model, or of one problem, stand together and verdicts have colours.
 
     Parameters
     ----------
@@ -253,8 +253,9 @@ def rich_table(rows: Sequence[Row], columns: Sequence[Column], *, title: str | N
         # where the terminal is narrow, bounds go below their estimate and a summary is folded; names are not torn apart
         foldable = column.bounds or column.key in ("summary", "licence")
         table.add_column(column.title, justify="right" if figures else "left", no_wrap=not foldable)
+    together = "problem" if all("problem" in row for row in rows) else "model"
     for row, following in itertools.zip_longest(rows, rows[1:]):
-        last = following is not None and row.get("model") != following.get("model")
+        last = following is not None and row.get(together) != following.get(together)
         cells = [Text(column.text(row), style=STYLES.get(column.text(row), "")) for column in columns]
         table.add_row(*cells, end_section=last)
     return table
