@@ -2,6 +2,7 @@
 
 use super::environments::{Environments, Needs};
 use super::optimiser::Rule;
+use super::{bottleneck, domainbed, fishr, logits, quantile, risks};
 use crate::error::{Error, Result};
 
 /// What an objective sees of one run. Arrays as in [`super::Batch`], without the axis of runs.
@@ -93,6 +94,10 @@ pub trait Objective: Send + Sync + std::fmt::Debug {
     fn rule(&self) -> Rule {
         Rule::Adam
     }
+    /// The learning rate of this step.
+    fn rate(&self, run: &Run) -> f64 {
+        run.parameters[0]
+    }
     /// Numbers it remembers of a run from step to step.
     fn memory(&self, _n_environments: usize, _width: usize) -> usize {
         0
@@ -115,8 +120,26 @@ pub trait Objective: Send + Sync + std::fmt::Debug {
 }
 
 /// All learners.
+#[must_use]
 pub fn learners() -> &'static [&'static dyn Objective] {
-    &[&Erm, &Irmv1, &Iga, &AndMask]
+    &[
+        &Erm,
+        &Irmv1,
+        &Iga,
+        &AndMask,
+        &risks::VRex,
+        &risks::GroupDro,
+        &quantile::Eqrm,
+        &bottleneck::IbErm,
+        &bottleneck::IbIrm,
+        &logits::Sd,
+        &logits::Coral,
+        &fishr::Fishr,
+        &domainbed::IrmDomainBed,
+        &domainbed::VRexDomainBed,
+        &domainbed::AndMaskDomainBed,
+        &quantile::EqrmDomainBed,
+    ]
 }
 
 /// The learner of a name.

@@ -90,7 +90,7 @@ fn rule() -> &'static Rule {
                 let loss = (-t).max(0.0) + (-t.abs()).exp().ln_1p();
                 let factor = if side == 0 { p } else { q };
                 let a = u / WIDTH;
-                let [tail, density] = tail_at(a);
+                let [tail, density] = normal(a);
                 let mut values = over_p(p, q).map(|value| factor * value);
                 values[4] = if side == 0 { loss } else { loss * t.exp() };
                 for ((value, limit), j) in values.iter_mut().zip(LIMITS[side]).zip(0..) {
@@ -136,14 +136,14 @@ const MILLS: [f64; 21] = [
 const MILLS_AT: f64 = 5.0;
 
 /// Phi(-x) and the standard normal density at x.
-fn tail_at(x: f64) -> [f64; 2] {
+pub(super) fn normal(x: f64) -> [f64; 2] {
     let [tails, densities] = dispatch_reals(Tails([x; SIDE]));
     [tails[0], densities[0]]
 }
 
 /// Phi(-x), to all but the last digit of whatever is left.
 pub(super) fn normal_tail(x: f64) -> f64 {
-    tail_at(x)[0]
+    normal(x)[0]
 }
 
 /// [`tails`] by itself.

@@ -45,7 +45,7 @@ impl<'a> Runs<'a> {
     ) -> Result<Self> {
         let (n_parameters, width) = (2 + objective.parameters().len(), environments.n_features() + 1);
         let runs = parameters.len() / n_parameters;
-        if parameters.len() % n_parameters != 0 || theta.len() != runs * width {
+        if !parameters.len().is_multiple_of(n_parameters) || theta.len() != runs * width {
             return Err(Error::Range(format!(
                 "parameters and {name} must have as many rows, of {n_parameters} and {width} values; \
                  got {} and {} values",
@@ -175,9 +175,10 @@ impl<'a> Runs<'a> {
                 if self.objective.gradient(self.environments, &seen, of_run, &mut direction) {
                     optimiser.restart(run);
                 }
+                let rate = self.objective.rate(&seen);
                 let parameters = self.parameters_of(run);
                 let here = &mut theta[at * width..(at + 1) * width];
-                optimiser.step(run, parameters[0], parameters[1], &direction, here);
+                optimiser.step(run, rate, parameters[1], &direction, here);
                 if here.iter().any(|value| !value.is_finite()) {
                     lost = true;
                     out.diverged[run] = true;
@@ -249,7 +250,8 @@ pub fn train(
     Ok(out)
 }
 
-/// Directions (R, p) of the first step of each run at `theta` (R, p), without weight decay.
+/// Directions (R, p) of the first step of each run at `theta` (R, p), without weight decay; in float64 throughout, which
+/// takes more time than a step does.
 ///
 /// # Errors
 /// As [`train`].
@@ -260,6 +262,8 @@ pub fn objective_gradient(
     theta: &[f64],
     interrupt: &Interrupt,
 ) -> Result<Vec<f64>> {
+    let exact = environments.exact();
+    let environments = exact.as_deref().unwrap_or(environments);
     let runs = Runs::new(environments, objective, parameters, theta, "theta")?;
     let (n, width) = (runs.len(), runs.width);
     let mut out = memory::filled(0.0, n * width, "the gradients")?;

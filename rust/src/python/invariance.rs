@@ -8,7 +8,7 @@ use pyo3::types::{PyDict, PyTuple};
 use super::arrays::{Flat, Matrix, Scores};
 use super::running::interruptible;
 use crate::error;
-use crate::invariance::{self, Environments as Core, Mixtures, Moments, Samples, Task, evaluation};
+use crate::invariance::{self, Environments as Core, Mixtures, Moments, Samples, Squares, Task, evaluation};
 use crate::parallel::Interrupt;
 
 /// Data of several environments, or their population: what learners of invariance are trained on.
@@ -19,6 +19,9 @@ use crate::parallel::Interrupt;
 pub(super) struct Environments {
     core: Box<dyn Core>,
 }
+
+/// Numbers of predictors, all in a row.
+type Evaluation = fn(&dyn Core, &[f64], &Interrupt) -> error::Result<Vec<f64>>;
 
 /// A matrix of float64 with so many columns.
 fn rows<'py>(object: &Bound<'py, PyAny>, name: &str, columns: usize, what: &str) -> PyResult<(Flat<'py, f64>, usize)> {
@@ -47,7 +50,7 @@ impl Environments {
         py: Python<'py>,
         theta: &Bound<'py, PyAny>,
         each: &[usize],
-        of: fn(&dyn Core, &[f64], &Interrupt) -> error::Result<Vec<f64>>,
+        of: Evaluation,
     ) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
         let (theta, n) = self.theta(theta, "theta")?;
         let theta = theta.slice();
@@ -298,6 +301,9 @@ fn task_of(task: &str) -> PyResult<Task> {
 ///     Targets, or classes 0 and 1.
 /// task : {"regression", "classification"}
 ///     For regression only second moments are kept, in float64.
+/// squares : bool
+///     For regression whether some moments of the fourth order are kept too, (d + 1) (d + 2)^2 an environment: fishr
+///     needs them. For classes all is there anyway.
 ///
 /// Returns
 /// -------
@@ -318,12 +324,14 @@ fn task_of(task: &str) -> PyResult<Task> {
 /// array([[0. ],
 ///        [0.5]])
 #[pyfunction]
+#[pyo3(signature = (X, y, task, *, squares=false))]
 #[allow(non_snake_case)]
 pub(super) fn environments_from_samples(
     py: Python<'_>,
     X: &Bound<'_, PyAny>,
     y: &Bound<'_, PyAny>,
     task: &str,
+    squares: bool,
 ) -> PyResult<Environments> {
     let task = task_of(task)?;
     let list = |object: &Bound<'_, PyAny>, name: &str| -> PyResult<Vec<Py<PyAny>>> {
@@ -366,6 +374,9 @@ pub(super) fn environments_from_samples(
         Task::Regression => {
             let features = features.into_iter().map(Matrix::into_f64).collect::<error::Result<Vec<_>>>()?;
             let data: Vec<_> = features.iter().zip(&targets).map(|(x, y)| (x.slice(), y.slice())).collect();
+            if squares {
+                return Ok(Environments::new(interruptible(py, true, |stop| Squares::of_samples(d, &data, stop))?));
+            }
             Ok(Environments::new(interruptible(py, true, |stop| Moments::of_samples(d, &data, stop))?))
         }
         Task::Classification => {
@@ -387,7 +398,10 @@ pub(super) fn environments_from_samples(
 /// v : array_like, shape (E,)
 ///     Means of y squared.
 /// n : array_like, shape (E,)
-///     Weights of the environments where rows are pooled: numbers of rows, or the same for all in a population.
+///     Weights of the environments where rows are pooled: numbers of rows, or 1 for all in a population.
+/// normal : bool
+///     Whether features and target are normal together in each environment. Then moments of higher order, which fishr
+///     needs, are known too.
 ///
 /// Returns
 /// -------
@@ -406,6 +420,7 @@ pub(super) fn environments_from_samples(
 /// array([[1.],
 ///        [5.]])
 #[pyfunction]
+#[pyo3(signature = (S, c, v, n, *, normal=false))]
 #[allow(non_snake_case)]
 pub(super) fn environments_from_moments<'py>(
     py: Python<'py>,
@@ -413,6 +428,7 @@ pub(super) fn environments_from_moments<'py>(
     c: &Bound<'py, PyAny>,
     v: &Bound<'py, PyAny>,
     n: &Bound<'py, PyAny>,
+    normal: bool,
 ) -> PyResult<Environments> {
     let (cross, environments, width) = Scores::matrix(c, "c")?;
     if width < 2 {
@@ -437,7 +453,11 @@ pub(super) fn environments_from_moments<'py>(
     }
     let cross = cross.into_f64()?;
     let owned = |values: &Flat<'py, f64>| values.slice().to_vec();
-    Ok(Environments::new(Moments::new(width - 1, owned(&inputs), cross.slice(), owned(&squares), owned(&weights))?))
+    let (inputs, squares, weights) = (owned(&inputs), owned(&squares), owned(&weights));
+    if normal {
+        return Ok(Environments::new(Squares::of_normal(width - 1, inputs, cross.slice(), squares, weights)?));
+    }
+    Ok(Environments::new(Moments::new(width - 1, inputs, cross.slice(), squares, weights)?))
 }
 
 /// An array of so many axes: its shape and values.
