@@ -295,7 +295,7 @@ mod x86 {
         ($(#[$doc:meta])* $name:ident, $type:ty, $v:ty, $width:literal, $many:literal, $splat:ident, $load:ident,
          $store:ident, $add:ident, $sub:ident, $mul:ident, $mul_add:ident, $min:ident, $max:ident,
          $div:ident, |$x:ident, $limit:ident, $below:ident, $other:ident| $select:expr,
-         |$m:ident, $k:ident| $scaled:expr, |$f:ident, $signs:ident| $flip:expr) => {
+         |$m:ident, $k:ident| $scaled:expr, |$f:ident, $signs:ident| $flip:expr $(, $more:item)*) => {
             $(#[$doc])*
             #[derive(Clone, Copy)]
             pub(super) struct $name(pub(super) ());
@@ -356,6 +356,7 @@ mod x86 {
                 fn flip(self, $f: $v, $signs: $v) -> $v {
                     unsafe { $flip }
                 }
+                $($more)*
             }
         };
     }
@@ -373,7 +374,18 @@ mod x86 {
         _mm256_sub_ps, _mm256_mul_ps, _mm256_fmadd_ps, _mm256_min_ps, _mm256_max_ps, _mm256_div_ps,
         |x, limit, below, other| _mm256_blendv_ps(other, below, _mm256_cmp_ps::<_CMP_LT_OQ>(x, limit)),
         |m, k| _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(m), _mm256_slli_epi32::<23>(_mm256_castps_si256(k)))),
-        |f, signs| _mm256_xor_ps(f, signs)
+        |f, signs| _mm256_xor_ps(f, signs),
+        #[inline(always)]
+        fn add_halves(self, x: &[f32; 16], sums: &mut [f64; 8]) {
+            unsafe {
+                let x = _mm256_add_ps(_mm256_loadu_ps(x.as_ptr()), _mm256_loadu_ps(x[8..].as_ptr()));
+                let low = _mm256_cvtps_pd(_mm256_castps256_ps128(x));
+                let high = _mm256_cvtps_pd(_mm256_extractf128_ps::<1>(x));
+                let (first, second) = sums.split_at_mut(4);
+                _mm256_storeu_pd(first.as_mut_ptr(), _mm256_add_pd(_mm256_loadu_pd(first.as_ptr()), low));
+                _mm256_storeu_pd(second.as_mut_ptr(), _mm256_add_pd(_mm256_loadu_pd(second.as_ptr()), high));
+            }
+        }
     );
     vectors!(
         /// Eight float64.
@@ -389,7 +401,15 @@ mod x86 {
         _mm512_sub_ps, _mm512_mul_ps, _mm512_fmadd_ps, _mm512_min_ps, _mm512_max_ps, _mm512_div_ps,
         |x, limit, below, other| _mm512_mask_blend_ps(_mm512_cmp_ps_mask::<_CMP_LT_OQ>(x, limit), other, below),
         |m, k| _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(m), _mm512_slli_epi32::<23>(_mm512_castps_si512(k)))),
-        |f, signs| _mm512_xor_ps(f, signs)
+        |f, signs| _mm512_xor_ps(f, signs),
+        #[inline(always)]
+        fn add_halves(self, x: &[f32; 16], sums: &mut [f64; 8]) {
+            unsafe {
+                let x = _mm256_add_ps(_mm256_loadu_ps(x.as_ptr()), _mm256_loadu_ps(x[8..].as_ptr()));
+                let sum = _mm512_add_pd(_mm512_loadu_pd(sums.as_ptr()), _mm512_cvtps_pd(x));
+                _mm512_storeu_pd(sums.as_mut_ptr(), sum);
+            }
+        }
     );
 }
 
@@ -611,6 +631,13 @@ pub trait Vectors<T: Real>: Copy {
     fn scaled(self, x: Self::V, k: Self::V) -> Self::V;
     /// As [`Real::flip`].
     fn flip(self, x: Self::V, signs: Self::V) -> Self::V;
+    /// Add to each of eight sums the sum of two values, which are eight apart.
+    #[inline(always)]
+    fn add_halves(self, x: &[T; 16], sums: &mut [f64; 8]) {
+        for i in 0..8 {
+            sums[i] += (x[i] + x[i + 8]).to_f64();
+        }
+    }
 
     /// 2^r for |r| <= 1/2, of some vectors in turns: one alone would wait for each operation.
     #[inline(always)]

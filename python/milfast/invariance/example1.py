@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 SIGMA = (0.1, 1.5, 2.0)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Example1(Problem):
     """Cause and effect.
 

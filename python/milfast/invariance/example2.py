@@ -30,7 +30,7 @@ SMALL = 1e-2
 NOISE = 0.1
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Example2(Problem):
     """Cows and camels.
 

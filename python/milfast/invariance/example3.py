@@ -24,7 +24,7 @@ MARGIN = 0.1
 DEVIATION = 0.1
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Example3(Problem):
     """Small margin.
 

@@ -131,7 +131,7 @@ class Draw:
         return self._passes[oracle][split]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Problem(ABC):
     """One of the six problems, with all that a data seed draws before the first row.
 
@@ -194,6 +194,11 @@ class Problem(ABC):
     def n_features(self) -> int:
         """Number of features, d_inv + d_spu."""
         return self.d_inv + self.d_spu
+
+    def __repr__(self) -> str:
+        told = [f"{name}={getattr(self, name)}" for name in ("d_inv", "d_spu", "n_env", "random_state")]
+        told += [f"{name}={getattr(self, name)!r}" for name in ("rng", "test_shuffle")]
+        return f"<problem {self.name}: {', '.join(told)}>"
 
     def draw(self, n: int = 10_000) -> Draw:
         """Rows of all splits.

@@ -1,6 +1,7 @@
 //! What a kind of data has to offer: the risks of linear predictors in each environment, and their derivatives.
 
 use std::fmt::Debug;
+use std::ops::{Deref, DerefMut};
 
 use crate::error::{Error, Result};
 use crate::memory;
@@ -16,6 +17,7 @@ pub enum Task {
 
 /// What an objective asks for, beside gradients, which it always gets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools)] // a list of things to tick
 pub struct Needs {
     /// R_e.
     pub risks: bool,
@@ -34,6 +36,26 @@ impl Needs {
     #[must_use]
     pub fn second(self) -> bool {
         self.products || self.square_products
+    }
+}
+
+/// Numbers side by side that fill a line of the cache: what begins elsewhere takes two lines to read.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[repr(C, align(64))]
+pub struct Line<T, const N: usize>(pub [T; N]);
+
+impl<T, const N: usize> Deref for Line<T, N> {
+    type Target = [T; N];
+    #[inline(always)]
+    fn deref(&self) -> &[T; N] {
+        &self.0
+    }
+}
+
+impl<T, const N: usize> DerefMut for Line<T, N> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut [T; N] {
+        &mut self.0
     }
 }
 
@@ -63,9 +85,11 @@ pub struct Batch {
     /// (R, E, p): half the gradient of sum_j w_j squares_j.
     pub square_products: Vec<f64>,
     /// What the backend remembers from the first pass to the second.
-    pub kept: Vec<f32>,
+    pub kept: Vec<Line<f32, 16>>,
     /// Sums of the backend.
-    pub sums: Vec<f64>,
+    pub sums: Vec<Line<f64, 8>>,
+    /// What a backend of moments or of a population remembers of each run.
+    pub remembered: Vec<f64>,
 }
 
 impl Batch {
@@ -91,6 +115,7 @@ impl Batch {
             square_products: room(needs.square_products)?,
             kept: Vec::new(),
             sums: Vec::new(),
+            remembered: Vec::new(),
         };
         environments.prepare(needs, &mut batch)?;
         Ok(batch)

@@ -18,7 +18,7 @@ fn each(
     look: impl Fn(&[f64]) -> Result<Vec<f64>> + Sync + Send,
 ) -> Result<Vec<f64>> {
     let width = environments.n_features() + 1;
-    if theta.len() % width != 0 {
+    if !theta.len().is_multiple_of(width) {
         return Err(Error::Range(format!("theta must have {width} columns, the last for the bias")));
     }
     let rows = memory::collect(theta.chunks_exact(width), "the list of predictors")?;

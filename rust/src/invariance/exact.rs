@@ -18,6 +18,12 @@ fn at(logit: f64, class: f64) -> [f64; 3] {
     [slope, if class > 0.5 { -wrong } else { wrong }, (-right).max(0.0) + small.ln_1p()]
 }
 
+fn divide(values: &mut [f64], by: f64) {
+    for value in values {
+        *value /= by;
+    }
+}
+
 impl Exact<'_> {
     /// Call with (x, 1) and the class of each row of an environment; the number of rows.
     fn rows(&self, e: usize, mut of: impl FnMut(&[f64], f64)) -> f64 {
@@ -84,8 +90,8 @@ impl Environments for Exact<'_> {
                         *out += residual * residual * x * x;
                     }
                 });
-                for out in outs.into_iter().flatten() {
-                    *out /= rows;
+                for out in outs {
+                    divide(out, rows);
                 }
                 if needs.risks {
                     batch.risks[run * n + e] = risk / rows;
@@ -107,7 +113,7 @@ impl Environments for Exact<'_> {
                         let [slope, ..] = at(dot(theta, x), class);
                         add(slope * dot(direction, x), x, out);
                     });
-                    out.iter_mut().for_each(|out| *out /= rows);
+                    divide(out, rows);
                 }
                 if needs.square_products {
                     let (weights, out) = (&batch.weights[here.clone()], &mut batch.square_products[here]);
@@ -117,7 +123,7 @@ impl Environments for Exact<'_> {
                         let sum: f64 = weights.iter().zip(x).map(|(weight, x)| weight * x * x).sum();
                         add(slope * residual * sum, x, out);
                     });
-                    out.iter_mut().for_each(|out| *out /= rows);
+                    divide(out, rows);
                 }
             }
         }

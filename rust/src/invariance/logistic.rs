@@ -10,12 +10,12 @@
 use std::f64::consts::{LN_2, LOG2_E};
 use std::sync::OnceLock;
 
-use super::environments::{Batch, Environments, Needs, Task, shares};
+use super::environments::{Batch, Environments, Line, Needs, Task, shares};
 use super::exact::Exact;
 use super::moments::check_rows;
 use crate::error::{Error, Result};
 use crate::memory;
-use crate::simd::{Kernel, RealKernel, Vectors, dispatch, dispatch_reals};
+use crate::simd::{Kernel, Real, RealKernel, Vectors, dispatch, dispatch_reals};
 
 /// Rows side by side.
 const LANES: usize = 16;
@@ -25,13 +25,18 @@ const GROUP: usize = 4;
 const SUMS: usize = LANES / 2;
 /// The most sixteens of rows in a block.
 const BLOCK: usize = 32;
+/// The least: sums over a block are added up for each feature.
+const LEAST_BLOCK: usize = 16;
 /// Bytes of a block, about: what stays next to the processor beside the numbers of a run.
 const BLOCK_BYTES: usize = 22 << 10;
 /// Most runs that are stepped together.
 const TOGETHER: usize = 16;
 
 /// A value of each of sixteen rows.
-type Lanes = [f32; LANES];
+type Lanes = Line<f32, LANES>;
+const ZEROS: Lanes = Line([0.0; LANES]);
+/// What sums up sixteen rows.
+type Sum = Line<f64, SUMS>;
 
 /// Coefficients, highest power first, of log(1 + t) / t for 0 <= t <= 1, minimax, with a relative error of 3e-8.
 const LOG_1P: [f32; 9] = [
@@ -52,7 +57,7 @@ struct Rows {
     n: usize,
     /// For each sixteen rows, d times a feature of all of them.
     x: Vec<Lanes>,
-    /// -0 for class 1, else 0: what makes a logit negative where it is right.
+    /// -0 for class 0, else 0: what makes a logit negative where it is wrong.
     flips: Vec<Lanes>,
 }
 
@@ -79,8 +84,8 @@ impl Samples {
         let mut weights = memory::room(environments.len(), "the rows")?;
         for (e, (x, y)) in environments.iter().enumerate() {
             check_rows(e, d, x, y.len())?;
-            let mut flips = memory::filled([0.0; LANES], y.len().div_ceil(GROUP * LANES) * GROUP, "the rows")?;
-            let mut rows = memory::filled([0.0; LANES], flips.len().saturating_mul(d), "the rows")?;
+            let mut flips = memory::filled(ZEROS, y.len().div_ceil(GROUP * LANES) * GROUP, "the rows")?;
+            let mut rows = memory::filled(ZEROS, flips.len().saturating_mul(d), "the rows")?;
             for (i, (x, &y)) in x.chunks_exact(d).zip(*y).enumerate() {
                 // exactly these two
                 #[allow(clippy::float_cmp)]
@@ -88,7 +93,7 @@ impl Samples {
                     return Err(Error::Range(format!("y[{e}][{i}] is {y}: classes must be 0 or 1")));
                 }
                 let (sixteen, lane) = (i / LANES, i % LANES);
-                flips[sixteen][lane] = if y > 0.5 { -0.0 } else { 0.0 };
+                flips[sixteen][lane] = if y > 0.5 { 0.0 } else { -0.0 };
                 for (to, from) in rows[sixteen * d..].iter_mut().zip(x) {
                     to[lane] = *from;
                 }
@@ -106,13 +111,13 @@ impl Samples {
         for (to, from) in x.iter_mut().zip(&rows.x[sixteen * self.d..(sixteen + 1) * self.d]) {
             *to = from[lane].into();
         }
-        if rows.flips[sixteen][lane].is_sign_negative() { 1.0 } else { 0.0 }
+        if rows.flips[sixteen][lane].is_sign_negative() { 0.0 } else { 1.0 }
     }
 
     /// Sixteens of rows of a block: a multiple of the group.
     fn block(&self) -> usize {
         let fit = BLOCK_BYTES / (self.d * size_of::<Lanes>());
-        (fit / GROUP * GROUP).clamp(GROUP, BLOCK)
+        (fit / GROUP * GROUP).clamp(LEAST_BLOCK, BLOCK)
     }
 
     /// Sixteens of rows of all environments.
@@ -170,7 +175,8 @@ impl Kernel for Inputs<'_> {
     }
 }
 
-/// Kinds of sums of the first pass: residuals times xt comes first, the others in this order as far as needed.
+/// Kinds of sums of the first pass: the gradient, with the other sign, comes first, the others in this order as far as
+/// needed.
 #[derive(Clone, Copy)]
 struct Kinds {
     /// Slope times logit times xt, and after it slope times xt.
@@ -197,16 +203,17 @@ impl Kinds {
 
 /// Numbers of the rows of a block, of one run.
 struct Buffers {
+    /// Class - sigma(logit).
     residuals: [Lanes; BLOCK],
-    slopes: [Lanes; BLOCK],
+    /// Slope times logit.
     turned: [Lanes; BLOCK],
     losses: [Lanes; BLOCK],
 }
 
 impl Buffers {
     fn new() -> Self {
-        let zeros = [[0.0; LANES]; BLOCK];
-        Self { residuals: zeros, slopes: zeros, turned: zeros, losses: zeros }
+        let zeros = [ZEROS; BLOCK];
+        Self { residuals: zeros, turned: zeros, losses: zeros }
     }
 }
 
@@ -236,23 +243,28 @@ fn logits<S: Vectors<f32>, const H: usize, const SQUARED: bool>(
     z
 }
 
-/// Add to sums of `K` kinds: weights of the rows times `F` features of them.
+/// Add to sums of `K` kinds: weights of the rows times `F` features of them, and with BIAS the weights.
 #[inline(always)]
-fn features<S: Vectors<f32>, const K: usize, const F: usize, const SQUARED: bool>(
+fn features<S: Vectors<f32>, const K: usize, const F: usize, const SQUARED: bool, const BIAS: bool>(
     simd: S,
     (x, d): (&[Lanes], usize),
     weights: [&[Lanes]; K],
     first: usize,
-    sums: [&mut [[f64; SUMS]]; K],
+    sums: [&mut [Sum]; K],
 ) {
-    let mut lanes = [[[0.0; LANES]; F]; K];
+    let mut lanes = [[ZEROS; F]; K];
+    let mut biases = [ZEROS; K];
     for lane in (0..LANES).step_by(S::WIDTH) {
         let mut partial = [[simd.splat(0.0); F]; K];
+        let mut bias = [simd.splat(0.0); K];
         for (i, row) in x.chunks_exact(d).enumerate() {
             let Some(row) = row[first..].first_chunk::<F>() else { continue };
             let mut w = [simd.splat(0.0); K];
             for k in 0..K {
                 w[k] = simd.load(&weights[k][i][lane..]);
+                if BIAS {
+                    bias[k] = if SQUARED { simd.mul_add(w[k], w[k], bias[k]) } else { simd.add(bias[k], w[k]) };
+                }
             }
             for f in 0..F {
                 let x = simd.load(&row[f][lane..]);
@@ -270,63 +282,69 @@ fn features<S: Vectors<f32>, const K: usize, const F: usize, const SQUARED: bool
             for f in 0..F {
                 simd.store(partial[k][f], &mut lanes[k][f][lane..]);
             }
+            simd.store(bias[k], &mut biases[k][lane..]);
         }
     }
-    for (sums, lanes) in sums.into_iter().zip(&lanes) {
-        for (sums, lanes) in sums[first..].iter_mut().zip(lanes) {
-            flush(lanes, sums);
+    for k in 0..K {
+        for f in 0..F {
+            simd.add_halves(&lanes[k][f], &mut sums[k][first + f]);
         }
-    }
-}
-
-#[inline(always)]
-fn flush(lanes: &Lanes, sums: &mut [f64; SUMS]) {
-    for i in 0..SUMS {
-        sums[i] += f64::from(lanes[i] + lanes[i + SUMS]);
+        if BIAS {
+            simd.add_halves(&biases[k], &mut sums[k][d]);
+        }
     }
 }
 
 /// Add the sum of a number of each row.
 #[inline(always)]
-fn total<S: Vectors<f32>, const SQUARED: bool>(simd: S, values: &[Lanes], sums: &mut [f64; SUMS]) {
-    let mut lanes = [0.0; LANES];
+fn total<S: Vectors<f32>>(simd: S, values: &[Lanes], sums: &mut Sum) {
+    let mut lanes = ZEROS;
     for lane in (0..LANES).step_by(S::WIDTH) {
         let mut sum = simd.splat(0.0);
         for value in values {
-            let value = simd.load(&value[lane..]);
-            sum = if SQUARED { simd.mul_add(value, value, sum) } else { simd.add(sum, value) };
+            sum = simd.add(sum, simd.load(&value[lane..]));
         }
         simd.store(sum, &mut lanes[lane..]);
     }
-    flush(&lanes, sums);
+    simd.add_halves(&lanes, sums);
 }
 
-/// Add to sums of `K` kinds: weights of the rows times xt, the constant feature last.
+/// Add to sums of `K` kinds: weights of the rows times xt, the constant feature last. The features are taken a few at a
+/// time, as many as there are registers for; that changes no sum.
 #[inline(always)]
 fn all_features<S: Vectors<f32>, const K: usize, const SQUARED: bool>(
     simd: S,
     (x, d): (&[Lanes], usize),
     weights: [&[Lanes]; K],
-    mut sums: [&mut [[f64; SUMS]]; K],
+    mut sums: [&mut [Sum]; K],
 ) {
     let mut first = 0;
     macro_rules! some {
         ($n:literal) => {
-            while first + $n <= d {
-                features::<S, K, $n, SQUARED>(simd, (x, d), weights, first, sums.each_mut().map(|sums| &mut **sums));
+            if d - first >= $n {
+                let sums = sums.each_mut().map(|sums| &mut **sums);
+                if first == 0 {
+                    features::<S, K, $n, SQUARED, true>(simd, (x, d), weights, first, sums);
+                } else {
+                    features::<S, K, $n, SQUARED, false>(simd, (x, d), weights, first, sums);
+                }
                 first += $n;
+                continue;
             }
         };
     }
-    if K == 1 {
-        some!(10);
-    }
-    some!(5);
-    some!(3);
-    some!(2);
-    some!(1);
-    for (weights, sums) in weights.into_iter().zip(sums) {
-        total::<S, SQUARED>(simd, weights, &mut sums[d]);
+    while first < d {
+        if K == 1 {
+            some!(10);
+        }
+        if K == 1 || S::MANY {
+            some!(5);
+        } else {
+            some!(4);
+        }
+        some!(3);
+        some!(2);
+        some!(1);
     }
 }
 
@@ -342,7 +360,7 @@ struct First<'a> {
     /// Slopes, and where squares have a second pass residuals, of each run; of them those of this environment.
     kept: Kept<'a>,
     /// (R, kinds, p, lanes)
-    sums: &'a mut [f64],
+    sums: &'a mut [Sum],
 }
 
 /// Where slopes and residuals of rows are kept from the first pass to the second.
@@ -356,52 +374,55 @@ struct Kept<'a> {
 }
 
 impl First<'_> {
-    /// Residuals, slopes and losses of the rows of a block.
+    /// What is needed of the rows of a block, of one run.
     #[inline(always)]
-    fn block<S: Vectors<f32>, const H: usize>(
-        &self,
+    fn block<S: Vectors<f32>, const H: usize, const SLOPES: bool, const TURNED: bool, const LOSSES: bool>(
         simd: S,
         (x, flips): (&[Lanes], &[Lanes]),
         theta: &[f32],
-        slopes: bool,
+        slopes: &mut [Lanes],
         to: &mut Buffers,
     ) {
-        let (zero, one, minus) = (simd.splat(0.0), simd.splat(1.0), simd.splat(-1.0));
-        for (group, flips) in flips.chunks_exact(GROUP).enumerate() {
+        let (one, limit, round) = (simd.splat(1.0), [simd.splat(-126.0), simd.splat(126.0)], simd.splat(f32::ROUND));
+        let groups = flips.as_chunks::<GROUP>().0.iter().zip(slopes.as_chunks_mut::<GROUP>().0);
+        for ((group, (flips, slopes)), x) in groups.enumerate().zip(x.chunks_exact(GROUP * (theta.len() - 1))) {
             let at = group * GROUP;
-            let logits = logits::<S, H, false>(simd, &x[at * self.d..(at + GROUP) * self.d], theta);
+            let logits = logits::<S, H, false>(simd, x, theta);
             for h in 0..H {
                 let (z, lane) = (logits[h], h * S::WIDTH);
-                let (mut u, mut down) = (z, z);
+                let (mut margin, mut shifted, mut r) = (z, z, z);
                 for i in 0..GROUP {
-                    // positive where the class is wrong
-                    u[i] = simd.flip(z[i], simd.load(&flips[i][lane..]));
-                    down[i] = simd.select(u[i], zero, u[i], simd.mul(u[i], minus));
+                    // positive where the class is right; the order of the operands lets NaN pass
+                    margin[i] = simd.flip(z[i], simd.load(&flips[i][lane..]));
+                    let inside = simd.min(limit[1], simd.max(limit[0], margin[i]));
+                    shifted[i] = simd.add(inside, round);
+                    r[i] = simd.sub(inside, simd.sub(shifted[i], round));
                 }
-                // sigma(|u|) = 1 / (1 + t), sigma(-|u|) = t / (1 + t): neither loses digits where it is small
-                let t = simd.exp2_nonpositive(down);
+                let mut odds = simd.octave(r);
+                let mut residual = r;
                 for i in 0..GROUP {
-                    let large = simd.div(one, simd.add(one, t[i]));
-                    let small = simd.mul(t[i], large);
-                    let residual = simd.select(u[i], zero, small, large);
-                    let flip = simd.load(&flips[i][lane..]);
-                    simd.store(simd.flip(residual, flip), &mut to.residuals[at + i][lane..]);
-                    if slopes {
-                        let slope = simd.mul(small, large);
-                        simd.store(slope, &mut to.slopes[at + i][lane..]);
-                        if self.kinds.curvatures.is_some() {
+                    odds[i] = simd.scaled(odds[i], shifted[i]);
+                    // sigma(-margin), which loses no digits where it is small
+                    residual[i] = simd.div(one, simd.add(one, odds[i]));
+                }
+                for i in 0..GROUP {
+                    let flipped = simd.flip(residual[i], simd.load(&flips[i][lane..]));
+                    simd.store(flipped, &mut to.residuals[at + i][lane..]);
+                    if SLOPES {
+                        let slope = simd.mul(simd.mul(odds[i], residual[i]), residual[i]);
+                        simd.store(slope, &mut slopes[i][lane..]);
+                        if TURNED {
                             simd.store(simd.mul(slope, z[i]), &mut to.turned[at + i][lane..]);
                         }
                     }
-                }
-                if self.kinds.risks.is_some() {
-                    for i in 0..GROUP {
+                    if LOSSES {
+                        let t = simd.min(odds[i], simd.div(one, odds[i]));
                         let mut log = simd.splat(LOG_1P[0]);
                         for coefficient in &LOG_1P[1..] {
-                            log = simd.mul_add(log, t[i], simd.splat(*coefficient));
+                            log = simd.mul_add(log, t, simd.splat(*coefficient));
                         }
-                        let up = simd.mul(simd.max(u[i], zero), simd.splat(std::f32::consts::LN_2));
-                        simd.store(simd.mul_add(log, t[i], up), &mut to.losses[at + i][lane..]);
+                        let down = simd.mul(simd.min(margin[i], simd.splat(0.0)), simd.splat(-std::f32::consts::LN_2));
+                        simd.store(simd.mul_add(log, t, down), &mut to.losses[at + i][lane..]);
                     }
                 }
             }
@@ -409,59 +430,69 @@ impl First<'_> {
     }
 
     #[inline(always)]
-    fn all<S: Vectors<f32>, const H: usize>(mut self, simd: S) {
+    fn all<S: Vectors<f32>, const H: usize>(self, simd: S) {
+        match (self.kinds.curvatures.is_some(), self.kept.slopes.is_some(), self.kinds.risks.is_some()) {
+            (false, false, false) => self.with::<S, H, false, false, false>(simd),
+            (false, false, true) => self.with::<S, H, false, false, true>(simd),
+            (false, true, false) => self.with::<S, H, true, false, false>(simd),
+            (true, _, false) => self.with::<S, H, true, true, false>(simd),
+            (_, _, true) => self.with::<S, H, true, true, true>(simd),
+        }
+    }
+
+    #[inline(always)]
+    fn with<S: Vectors<f32>, const H: usize, const SLOPES: bool, const TURNED: bool, const LOSSES: bool>(
+        self,
+        simd: S,
+    ) {
         let (d, width) = (self.d, self.d + 1);
         let mut buffers = Buffers::new();
-        let slopes = self.kinds.curvatures.is_some() || self.kept.slopes.is_some();
-        let size = self.kinds.many * width * SUMS;
+        let mut alone = [ZEROS; BLOCK];
+        let size = self.kinds.many * width;
         for (b, flips) in self.rows.flips.chunks(self.block).enumerate() {
             let (first, many) = (b * self.block, flips.len());
-            let x = &self.rows.x[first * d..(first + many) * d];
+            let x = (&self.rows.x[first * d..(first + many) * d], flips);
             for (run, theta) in self.theta.chunks_exact(width).enumerate() {
-                self.block::<S, H>(simd, (x, flips), theta, slopes, &mut buffers);
+                let kept = run * self.kept.size + first;
+                let slopes = match self.kept.slopes {
+                    Some(at) => &mut self.kept.values[kept + at..kept + at + many],
+                    None => &mut alone[..many],
+                };
+                Self::block::<S, H, SLOPES, TURNED, LOSSES>(simd, x, theta, slopes, &mut buffers);
                 if (first + many) * LANES > self.rows.n {
-                    self.clear(first, many, &mut buffers);
+                    // rows that only fill up count for nothing
+                    for i in self.rows.n.saturating_sub(first * LANES)..many * LANES {
+                        let Buffers { residuals, turned, losses } = &mut buffers;
+                        for values in [residuals, &mut *slopes, turned, losses] {
+                            values[i / LANES][i % LANES] = 0.0;
+                        }
+                    }
                 }
-                let sums = &mut self.sums[run * size..(run + 1) * size];
-                let mut sums = sums.as_chunks_mut::<SUMS>().0.chunks_exact_mut(width);
+                let x = (x.0, d);
                 let residuals = &buffers.residuals[..many];
+                let sums = &mut self.sums[run * size..(run + 1) * size];
+                let mut sums = sums.chunks_exact_mut(width);
                 if let Some(gradients) = sums.next() {
                     if self.kinds.curvatures.is_some()
                         && let (Some(along_theta), Some(along_bias)) = (sums.next(), sums.next())
                     {
-                        let weights = [residuals, &buffers.turned[..many], &buffers.slopes[..many]];
-                        all_features::<S, 3, false>(simd, (x, d), weights, [gradients, along_theta, along_bias]);
+                        let weights = [residuals, &buffers.turned[..many], slopes];
+                        all_features::<S, 3, false>(simd, x, weights, [gradients, along_theta, along_bias]);
                     } else {
-                        all_features::<S, 1, false>(simd, (x, d), [residuals], [gradients]);
+                        all_features::<S, 1, false>(simd, x, [residuals], [gradients]);
                     }
                 }
                 if self.kinds.squares.is_some()
                     && let Some(sums) = sums.next()
                 {
-                    all_features::<S, 1, true>(simd, (x, d), [residuals], [sums]);
+                    all_features::<S, 1, true>(simd, x, [residuals], [sums]);
                 }
-                if self.kinds.risks.is_some()
-                    && let Some(sums) = sums.next()
-                {
-                    total::<S, false>(simd, &buffers.losses[..many], &mut sums[0]);
+                if LOSSES && let Some(sums) = sums.next() {
+                    total(simd, &buffers.losses[..many], &mut sums[0]);
                 }
-                let kept = &mut self.kept;
-                for (at, values) in [(kept.slopes, &buffers.slopes), (kept.residuals, &buffers.residuals)] {
-                    if let Some(at) = at {
-                        let at = run * kept.size + at + first;
-                        kept.values[at..at + many].copy_from_slice(&values[..many]);
-                    }
+                if let Some(at) = self.kept.residuals {
+                    self.kept.values[kept + at..kept + at + many].copy_from_slice(residuals);
                 }
-            }
-        }
-    }
-
-    /// Rows that only fill up count for nothing.
-    fn clear(&self, first: usize, many: usize, buffers: &mut Buffers) {
-        for i in self.rows.n - (first * LANES).min(self.rows.n)..many * LANES {
-            let (sixteen, lane) = (i / LANES, i % LANES);
-            for values in [&mut buffers.residuals, &mut buffers.slopes, &mut buffers.turned, &mut buffers.losses] {
-                values[sixteen][lane] = 0.0;
             }
         }
     }
@@ -500,14 +531,14 @@ struct Second<'a> {
     size: usize,
     slopes: usize,
     residuals: Option<usize>,
-    sums: &'a mut [f64],
+    sums: &'a mut [Sum],
 }
 
 impl Second<'_> {
     #[inline(always)]
     fn all<S: Vectors<f32>, const H: usize>(self, simd: S) {
         let (d, width) = (self.d, self.d + 1);
-        let mut weights = [[0.0; LANES]; BLOCK];
+        let mut weights = [ZEROS; BLOCK];
         for (b, flips) in self.rows.flips.chunks(self.block).enumerate() {
             let (first, many) = (b * self.block, flips.len());
             let x = &self.rows.x[first * d..(first + many) * d];
@@ -533,8 +564,8 @@ impl Second<'_> {
                         }
                     }
                 }
-                let sums = &mut self.sums[run * width * SUMS..(run + 1) * width * SUMS];
-                all_features::<S, 1, false>(simd, (x, d), [&weights[..many]], [sums.as_chunks_mut::<SUMS>().0]);
+                let sums = &mut self.sums[run * width..(run + 1) * width];
+                all_features::<S, 1, false>(simd, (x, d), [&weights[..many]], [sums]);
             }
         }
     }
@@ -567,11 +598,11 @@ impl Kernel for Wrong<'_> {
                     z[i] = f64::from(x[i]).mul_add(*weight, z[i]);
                 }
             }
-            for (z, flip) in z.iter().zip(flips).take(left) {
+            for (z, flip) in z.iter().zip(flips.iter()).take(left) {
                 if z.is_nan() {
                     return None;
                 }
-                wrong += usize::from((*z > 0.0) != flip.is_sign_negative());
+                wrong += usize::from((*z > 0.0) == flip.is_sign_negative());
             }
             left = left.saturating_sub(LANES);
         }
@@ -580,8 +611,8 @@ impl Kernel for Wrong<'_> {
 }
 
 /// Lanes of a sum, in a fixed order.
-fn sum_of(lanes: &[f64; SUMS]) -> f64 {
-    let [a, b, c, d, e, f, g, h] = lanes;
+fn sum_of(lanes: &Sum) -> f64 {
+    let [a, b, c, d, e, f, g, h] = **lanes;
     ((a + e) + (c + g)) + ((b + f) + (d + h))
 }
 
@@ -617,15 +648,15 @@ impl Samples {
             for (run, (to, scale)) in directions.chunks_exact_mut(width).zip(&mut scales).enumerate() {
                 *scale = scaled(&all[(run * n + e) * width..(run * n + e + 1) * width], to);
             }
-            let sums = &mut batch.sums[..batch.n_runs * width * SUMS];
-            sums.fill(0.0);
+            let sums = &mut batch.sums[..batch.n_runs * width];
+            sums.fill(Line([0.0; SUMS]));
             let (slopes, residuals) = self.places(e, needs);
             dispatch_reals(Second {
                 rows,
                 d: self.d,
                 block: self.block(),
                 directions: &directions,
-                kept: batch.kept.as_chunks().0,
+                kept: &batch.kept,
                 size: self.kept(needs),
                 slopes: slopes.unwrap_or(0),
                 residuals: if squares { residuals } else { None },
@@ -634,7 +665,8 @@ impl Samples {
             let out = if squares { &mut batch.square_products } else { &mut batch.products };
             for (run, scale) in scales.iter().enumerate() {
                 let out = &mut out[(run * n + e) * width..(run * n + e + 1) * width];
-                for (out, sums) in out.iter_mut().zip(batch.sums[run * width * SUMS..].as_chunks().0) {
+                let scale = if squares { -scale } else { *scale }; // residuals are kept with the other sign
+                for (out, sums) in out.iter_mut().zip(&batch.sums[run * width..]) {
                     *out = scale * sum_of(sums) / rows.n as f64;
                 }
             }
@@ -676,9 +708,9 @@ impl Environments for Samples {
 
     fn prepare(&self, needs: Needs, batch: &mut Batch) -> Result<()> {
         let n_runs = batch.n_runs;
-        batch.kept = memory::filled(0.0, self.kept(needs).saturating_mul(LANES * n_runs), "the slopes of rows")?;
-        let size = Kinds::of(needs).many * (self.d + 1) * SUMS;
-        batch.sums = memory::filled(0.0, n_runs.saturating_mul(size), "the sums over rows")?;
+        batch.kept = memory::filled(ZEROS, self.kept(needs).saturating_mul(n_runs), "the slopes of rows")?;
+        let size = Kinds::of(needs).many * (self.d + 1);
+        batch.sums = memory::filled(Line([0.0; SUMS]), n_runs.saturating_mul(size), "the sums over rows")?;
         Ok(())
     }
 
@@ -686,10 +718,10 @@ impl Environments for Samples {
         let (width, n) = (self.d + 1, self.environments.len());
         let kinds = Kinds::of(needs);
         let theta: Vec<f32> = theta.iter().map(|value| (value * LOG2_E) as f32).collect();
-        let size = kinds.many * width * SUMS;
+        let size = kinds.many * width;
         for (e, rows) in self.environments.iter().enumerate() {
             let sums = &mut batch.sums[..batch.n_runs * size];
-            sums.fill(0.0);
+            sums.fill(Line([0.0; SUMS]));
             let (slopes, residuals) = self.places(e, needs);
             dispatch_reals(First {
                 rows,
@@ -697,12 +729,12 @@ impl Environments for Samples {
                 block: self.block(),
                 theta: &theta,
                 kinds,
-                kept: Kept { values: batch.kept.as_chunks_mut().0, size: self.kept(needs), slopes, residuals },
+                kept: Kept { values: &mut batch.kept, size: self.kept(needs), slopes, residuals },
                 sums,
             });
             let rows = rows.n as f64;
             for run in 0..batch.n_runs {
-                let sums = batch.sums[run * size..(run + 1) * size].as_chunks::<SUMS>().0;
+                let sums = &batch.sums[run * size..(run + 1) * size];
                 let here = (run * n + e) * width..(run * n + e + 1) * width;
                 let write = |kind: Option<usize>, scale: f64, out: &mut [f64]| {
                     if let Some(kind) = kind {
@@ -711,7 +743,7 @@ impl Environments for Samples {
                         }
                     }
                 };
-                write(Some(0), 1.0, &mut batch.gradients);
+                write(Some(0), -1.0, &mut batch.gradients);
                 write(kinds.curvatures, LN_2, &mut batch.along_theta);
                 write(kinds.curvatures.map(|kind| kind + 1), 1.0, &mut batch.along_bias);
                 write(kinds.squares, 1.0, &mut batch.squares);

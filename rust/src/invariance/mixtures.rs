@@ -40,7 +40,7 @@ pub struct Mixtures {
     inputs: Vec<f64>,
 }
 
-/// Where values of a run are in [`Batch::sums`]: k, the expectations, means of the logit and its variance.
+/// Where values of a run are in [`Batch::remembered`]: k, the expectations, means of the logit and its variance.
 struct Place {
     size: usize,
     n_features: usize,
@@ -257,7 +257,7 @@ impl Environments for Mixtures {
         Ok(())
     }
     fn prepare(&self, _needs: Needs, batch: &mut Batch) -> Result<()> {
-        batch.sums = memory::filled(0.0, batch.n_runs.saturating_mul(self.place().size), "the runs")?;
+        batch.remembered = memory::filled(0.0, batch.n_runs.saturating_mul(self.place().size), "the runs")?;
         Ok(())
     }
     fn together(&self) -> usize {
@@ -274,10 +274,10 @@ impl Environments for Mixtures {
         let wanted = Wanted { curvatures: needs.curvatures || needs.products, risks: needs.risks, squares };
         let mut expected = [[0.0; VALUES]; CHUNK];
         let mut logits = [0.0; CHUNK];
-        let Batch { n_runs, risks, gradients, along_theta, along_bias, squares, sums, .. } = batch;
+        let Batch { n_runs, risks, gradients, along_theta, along_bias, squares, remembered, .. } = batch;
         for run in 0..*n_runs {
             let theta = &theta[run * p..(run + 1) * p];
-            let sums = &mut sums[run * place.size..(run + 1) * place.size];
+            let sums = &mut remembered[run * place.size..(run + 1) * place.size];
             self.project(theta, sums);
             let sigma = sums[d + place.n_components].sqrt();
             for first in (0..place.n_components).step_by(CHUNK) {
@@ -339,7 +339,7 @@ impl Environments for Mixtures {
     fn second(&self, _theta: &[f64], needs: Needs, batch: &mut Batch) {
         let (d, p, n) = (self.n_features, self.n_features + 1, self.n_environments());
         let place = self.place();
-        let Batch { n_runs, directions, products, weights, square_products, sums, .. } = batch;
+        let Batch { n_runs, directions, products, weights, square_products, remembered, .. } = batch;
         let mut turned = [0.0; CHUNK];
         let mut room = Vec::new();
         let turned = if d <= CHUNK {
@@ -349,7 +349,7 @@ impl Environments for Mixtures {
             &mut room[..]
         };
         for run in 0..*n_runs {
-            let (k, _, _, expected) = place.split(&sums[run * place.size..(run + 1) * place.size]);
+            let (k, _, _, expected) = place.split(&remembered[run * place.size..(run + 1) * place.size]);
             for e in 0..n {
                 let here = (run * n + e) * p..(run * n + e + 1) * p;
                 if needs.products {

@@ -126,7 +126,7 @@ impl Moments {
                         row[..d].copy_from_slice(x);
                         row[width] = *y;
                     }
-                    dispatch(Sums { width: width + 1, rows: &row[..y.len() * (width + 1)], sums: &mut sums });
+                    dispatch(AddProducts { width: width + 1, rows: &row[..y.len() * (width + 1)], sums: &mut sums });
                 }
                 let n = y.len() as f64;
                 for sum in &mut sums {
@@ -172,13 +172,13 @@ pub(super) fn check_rows<T: Copy + Into<f64>>(e: usize, d: usize, x: &[T], n: us
 }
 
 /// Add the products of all pairs of columns of some rows: the lower triangle.
-struct Sums<'a> {
+struct AddProducts<'a> {
     width: usize,
     rows: &'a [f64],
     sums: &'a mut [f64],
 }
 
-impl Kernel for Sums<'_> {
+impl Kernel for AddProducts<'_> {
     type Output = ();
     #[inline(always)]
     fn run(self) {

@@ -120,6 +120,7 @@ pub trait Objective: Send + Sync + std::fmt::Debug {
 }
 
 /// All learners.
+#[must_use]
 pub fn learners() -> &'static [&'static dyn Objective] {
     &[
         &Erm,

@@ -85,9 +85,9 @@ impl<'a> Kernels<'a> {
         for _ in 0..200 {
             let (share, density) = self.below(v);
             if share > q {
-                high = v
+                high = v;
             } else {
-                low = v
+                low = v;
             }
             // Newton's step where it stays between the ends, else half of what is left
             let step = (q - share) * self.bandwidth / density;

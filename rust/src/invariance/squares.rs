@@ -24,14 +24,14 @@ pub struct Squares {
 }
 
 /// Add u_j^2 u u^T of some rows u, the lower triangle.
-struct Sums<'a> {
+struct Products<'a> {
     rows: &'a [f64],
     /// Of a row.
     size: usize,
     sums: &'a mut [f64],
 }
 
-impl Kernel for Sums<'_> {
+impl Kernel for Products<'_> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
@@ -75,7 +75,7 @@ impl Squares {
                     row[..d].copy_from_slice(x);
                     row[width] = *y;
                 }
-                dispatch(Sums { rows: &buffer[..y.len() * size], size, sums });
+                dispatch(Products { rows: &buffer[..y.len() * size], size, sums });
             }
             for sums in sums.chunks_exact_mut(size * size) {
                 for j in 0..size {
@@ -163,7 +163,7 @@ impl Environments for Squares {
         if needs.squares || needs.square_products {
             // M_j a, from the first pass to the second
             let size = self.fourth.len() / (self.n_features() + 2);
-            batch.sums = memory::filled(0.0, batch.n_runs.saturating_mul(size), WHAT)?;
+            batch.remembered = memory::filled(0.0, batch.n_runs.saturating_mul(size), WHAT)?;
         }
         Ok(())
     }
@@ -186,7 +186,7 @@ impl Environments for Squares {
             a[..width].copy_from_slice(&theta[run * width..(run + 1) * width]);
             for (i, matrix) in self.fourth.chunks_exact(size * size).enumerate() {
                 let at = run * each + i;
-                let turned = &mut batch.sums[at * size..(at + 1) * size];
+                let turned = &mut batch.remembered[at * size..(at + 1) * size];
                 turned.fill(0.0);
                 for (row, &a) in matrix.chunks_exact(size).zip(&a) {
                     add(a, row, turned);
@@ -206,7 +206,7 @@ impl Environments for Squares {
             return;
         }
         let (width, size) = (self.n_features() + 1, self.n_features() + 2);
-        let turned = batch.sums.chunks_exact(width * size);
+        let turned = batch.remembered.chunks_exact(width * size);
         let all = batch.square_products.chunks_exact_mut(width).zip(batch.weights.chunks_exact(width)).zip(turned);
         for ((out, weights), turned) in all.take(batch.n_runs * self.n_environments()) {
             out.fill(0.0);

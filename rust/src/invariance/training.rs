@@ -45,7 +45,7 @@ impl<'a> Runs<'a> {
     ) -> Result<Self> {
         let (n_parameters, width) = (2 + objective.parameters().len(), environments.n_features() + 1);
         let runs = parameters.len() / n_parameters;
-        if parameters.len() % n_parameters != 0 || theta.len() != runs * width {
+        if !parameters.len().is_multiple_of(n_parameters) || theta.len() != runs * width {
             return Err(Error::Range(format!(
                 "parameters and {name} must have as many rows, of {n_parameters} and {width} values; \
                  got {} and {} values",

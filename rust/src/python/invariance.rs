@@ -20,6 +20,9 @@ pub(super) struct Environments {
     core: Box<dyn Core>,
 }
 
+/// Numbers of predictors, all in a row.
+type Evaluation = fn(&dyn Core, &[f64], &Interrupt) -> error::Result<Vec<f64>>;
+
 /// A matrix of float64 with so many columns.
 fn rows<'py>(object: &Bound<'py, PyAny>, name: &str, columns: usize, what: &str) -> PyResult<(Flat<'py, f64>, usize)> {
     let (values, rows, found) = Scores::matrix(object, name)?;
@@ -47,7 +50,7 @@ impl Environments {
         py: Python<'py>,
         theta: &Bound<'py, PyAny>,
         each: &[usize],
-        of: fn(&dyn Core, &[f64], &Interrupt) -> error::Result<Vec<f64>>,
+        of: Evaluation,
     ) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
         let (theta, n) = self.theta(theta, "theta")?;
         let theta = theta.slice();

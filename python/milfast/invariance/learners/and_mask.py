@@ -6,7 +6,7 @@ from collections.abc import Mapping  # noqa: TC003  # of a class variable
 from typing import ClassVar
 
 from milfast.invariance.learners.base import EngineLearner
-from milfast.invariance.learners.parameters import Parameter, not_negative, share
+from milfast.invariance.learners.parameters import Parameter, above_zero, not_negative, share
 
 __all__ = ["ANDMask"]
 
@@ -30,7 +30,7 @@ class ANDMask(EngineLearner):
     name = NAME
     ENGINE: ClassVar[str | None] = "and-mask"
     parameters: ClassVar[Mapping[str, Parameter]] = {
-        "lr": Parameter(1e-3, -4, 0),
+        "lr": Parameter(1e-3, -4, 0, fault=above_zero),
         "weight_decay": Parameter(0.0, -5, 0, fault=not_negative),
         "tau": Parameter(0.9, 0.8, 1, "linear", fault=share),
     }

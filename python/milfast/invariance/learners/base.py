@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from milfast.invariance.learners.parameters import LR, WEIGHT_DECAY, not_negative
+from milfast.invariance.learners.parameters import LR, WEIGHT_DECAY
 from milfast.invariance.sources import initial_weights
 from milfast.seeding import seed_sequence, seed_value
 
@@ -403,11 +403,3 @@ def task_of(targets: NDArray[Any], task: str | None = None) -> str:
     if task == "classification" and not binary:
         raise ValueError(f"labels must be 0 and 1; got {sorted(set(np.unique(targets).tolist()) - {0, 1})[0]}")
     return task or ("classification" if binary else "regression")
-
-
-def positive(value: float) -> str | None:
-    """What is wrong with a value that is not above 0."""
-    return None if value > 0 else "must be above 0"
-
-
-__all__ = ["EngineLearner", "Learner", "LinearLearner", "not_negative", "positive", "rows_of", "task_of"]

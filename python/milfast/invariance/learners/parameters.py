@@ -63,6 +63,11 @@ class Parameter:
         return float(int(value)) if self.whole else value
 
 
+def above_zero(value: float) -> str | None:
+    """What is wrong with a value that is not above 0."""
+    return None if value > 0 else "must be above 0"
+
+
 def not_negative(value: float) -> str | None:
     """What is wrong with a negative value."""
     return "must not be negative" if value < 0 else None
@@ -84,5 +89,5 @@ def quantile(value: float) -> str | None:
 
 
 #: Of the learners that step with Adam, as the unit tests have them.
-LR = Parameter(1e-3, -4, -2)
+LR = Parameter(1e-3, -4, -2, fault=above_zero)
 WEIGHT_DECAY = Parameter(0.0, -6, -2, fault=not_negative)
