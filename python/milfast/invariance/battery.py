@@ -798,7 +798,7 @@ def _companion(cell: Cell, arena: Sequence[Cell], name: str) -> Cell | None:
     """ERM or the Oracle beside a cell: trained on the same, where there is such a one."""
     there = [other for other in arena if other.learner == name]
     alike = [other for other in there if other.engine == cell.engine]
-    return (alike or there or [None])[0]
+    return next(iter([*alike, *there]), None)
 
 
 def _corrected(cells: Sequence[Cell]) -> list[Cell]:
@@ -812,7 +812,8 @@ def _corrected(cells: Sequence[Cell]) -> list[Cell]:
     for name in ("log_p_pass", "log_p_fail", "log_p_better"):
         adjusted = holm([getattr(cells[index].verdict, name) for index in claims])
         for index, log_p in zip(claims, adjusted, strict=True):
-            found[index] = replace(found[index], **{name: log_p})
+            changed: dict[str, Any] = {name: log_p}
+            found[index] = replace(found[index], **changed)
     return found
 
 

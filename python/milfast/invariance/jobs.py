@@ -360,7 +360,8 @@ def run_job(job: Job) -> dict[str, Any]:
     """
     start = time.perf_counter()
     trials = job.trials()
-    found = _trained(job, trials) if job.subject.engine is not None else _fitted(job, trials)
+    objective = job.subject.engine
+    found = _fitted(job, trials) if objective is None else _trained(job, objective, trials)
     problem = job.data.problem
     return {
         "trials": [{name: _plain(value) for name, value in trial.items()} for trial in trials],
@@ -371,14 +372,14 @@ def run_job(job: Job) -> dict[str, Any]:
     }
 
 
-def _trained(job: Job, trials: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _trained(job: Job, objective: str, trials: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """All trials stepped together by the engine."""
     data, oracle = job.data, job.subject.learner.oracle
     problem = data.problem
     train = data.environments("train", oracle=oracle)
-    known = _core.invariance_learners()[job.subject.engine]
+    known = _core.invariance_learners()[objective]
     parameters = np.array([[float(trial[name]) for name in known] for trial in trials])
-    gave = train.train(job.subject.engine, parameters, job.starts(problem.n_features), job.n_steps)
+    gave = train.train(objective, parameters, job.starts(problem.n_features), job.n_steps)
     theta, diverged = gave["theta"], gave["diverged"] | ~np.isfinite(gave["theta"]).all(axis=1)
     coef, intercept = theta[:, :-1], theta[:, -1]
     test = None

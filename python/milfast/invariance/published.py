@@ -91,7 +91,7 @@ def published(
     if pair is None:
         if d_spu == D_SPU and learner in ("IB-ERM", "IB-IRM"):
             pair = tables["ib_irm"].get(problem, {}).get(str(n_env), {}).get(learner)
-        return None if pair is None else Published(*pair, 2, None, None, "ib_irm", False)
+        return None if pair is None else Published(pair[0], pair[1], 2, None, None, "ib_irm", False)
     default = (n_env, d_spu) == (N_ENV, D_SPU)
     return Published(
         mean=pair[0],
