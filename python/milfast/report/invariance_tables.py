@@ -70,7 +70,7 @@ def show_battery(battery: Battery, form: table.Format, *, printed: bool = False)
         Show cells with verdicts beside published figures too, instead of their verdicts.
     """
     if form in ("csv", "json"):
-        show(battery.rows(), VERDICT_COLUMNS, form)
+        show(battery.rows(), (), form)
     else:
         judged = [cell for cell in battery.cells if cell.verdict is not None and not printed]
         others = [cell for cell in battery.cells if cell not in judged]
