@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from milfast.uncertainty import cochran_q, equivalence, mcnemar, mcnemar_from_counts
-from milfast.uncertainty.paired import _score
+from milfast.uncertainty.paired import score_statistic
 
 METHODS = {"exact": "exact_p", "mid-p": "mid_p", "chi2": "p_chi2", "chi2-corrected": "p_chi2_cc"}
 INTERVALS = ("score", "newcombe", "bonett-price", "wald")
@@ -158,7 +158,9 @@ def test_the_score_interval_and_the_chi2_test_agree(table: tuple[int, ...]) -> N
     assert result.difference is not None
     if abs(result.p_value - 0.05) > 1e-9:
         assert (0.0 in result.difference) == (result.p_value > 0.05)
-    assert _score(table[1], table[2], sum(table), 0.0) ** 2 == pytest.approx(result.statistic, rel=1e-12, abs=1e-12)
+    assert score_statistic(table[1], table[2], sum(table), 0.0) ** 2 == pytest.approx(
+        result.statistic, rel=1e-12, abs=1e-12
+    )
 
 
 @given(st.integers(2, 5), st.integers(1, 25), st.randoms(use_true_random=False))

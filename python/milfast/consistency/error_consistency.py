@@ -25,6 +25,7 @@ from milfast.consistency.sampling_error import (
     resampled,
 )
 from milfast.uncertainty.intervals import Interval, _require_level, _z
+from milfast.uncertainty.tails import t_quantile
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -517,7 +518,7 @@ class ErrorConsistency:
         if used == "bootstrap":
             low, high = percentiles(replicates, level)
         else:
-            half = error * (_t(level, n - 1) if used == "jackknife" else _z(level))
+            half = error * (t_quantile(n - 1, level) if used == "jackknife" else _z(level))
             low, high = max(lowest, estimate - half), min(highest, estimate + half)
         used = f"{used} (variance 0)" if error == 0 else used
         return Interval(estimate, low, high, float(level), used, n, unit=unit)
@@ -825,13 +826,6 @@ def _replicates(n: Any) -> int:
     if n < 1:
         raise ValueError(f"n_replicates must be at least 1; got {n}")
     return int(n)
-
-
-def _t(level: float, freedom: int) -> float:
-    # Imported here because scipy takes longer to load than the rest of milfast.
-    from scipy.special import stdtrit
-
-    return -float(stdtrit(freedom, (1 - level) / 2))
 
 
 def _over(above: float, below: float) -> float:

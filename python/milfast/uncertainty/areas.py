@@ -19,7 +19,6 @@ from milfast.uncertainty.intervals import (
     _require_level,
     _short_class,
     _wilson,
-    _z,
 )
 from milfast.uncertainty.resampling import (
     METHODS,
@@ -30,6 +29,7 @@ from milfast.uncertainty.resampling import (
     require_draws,
     sample_of,
 )
+from milfast.uncertainty.tails import t_quantile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -491,12 +491,7 @@ def bounds_of_share(
     >>> [round(bound, 3) for bound in bounds_of_share(0.9, 0.02, 0.95, "logit")]
     [0.853, 0.933]
     """
-    quantile = _z(level)
-    if freedom is not None:
-        # Imported here because scipy takes longer to load than the rest of milfast.
-        from scipy.special import stdtrit
-
-        quantile = -float(stdtrit(freedom, (1 - level) / 2))
+    quantile = t_quantile(math.inf if freedom is None else freedom, level)
     if method != "logit":
         return max(0.0, share - quantile * se), min(1.0, share + quantile * se)
     centre, half = math.log(share / (1 - share)), quantile * se / (share * (1 - share))

@@ -22,6 +22,7 @@ from milfast.uncertainty.resampling import (
     require_draws,
     require_no_nan,
 )
+from milfast.uncertainty.tails import t_quantile
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -580,11 +581,8 @@ def _mover(counts: Counts, options: _Options) -> Interval:
 
 def _effective(p: float, n: int, variance: float, n_clusters: int, level: float) -> float:
     """How many independent items say as much."""
-    # Imported here because scipy takes longer to load than the rest of milfast.
-    from scipy.special import stdtrit
-
     alike = n if variance == 0 else min(n, p * (1 - p) / variance)
-    return float(alike * (_z(level) / float(stdtrit(n_clusters - 1, (1 - level) / 2))) ** 2)
+    return float(alike * (_z(level) / t_quantile(n_clusters - 1, level)) ** 2)
 
 
 # -------------------------------------------------------------------- reading classes

@@ -21,8 +21,8 @@ from milfast.report import records
 from milfast.uncertainty.aucs import compare_auc
 from milfast.uncertainty.cross_validation import corrected_ttest, five_by_two, probability_of_improvement
 from milfast.uncertainty.many import friedman
-from milfast.uncertainty.paired import _PAIRED_RULES, _log_binomial_p, _score, mcnemar
-from milfast.uncertainty.tails import log_upper_chi2
+from milfast.uncertainty.paired import PAIRED_RULES, log_binomial_p, mcnemar, score_statistic
+from milfast.uncertainty.tails import log_upper_chi2, t_quantile
 from milfast.uncertainty.variance import variance_components
 
 if TYPE_CHECKING:
@@ -246,7 +246,7 @@ def _mcnemar(n: int, discordant: float) -> dict[str, float]:
 
 def _log_p(rule: str, b: int, c: int) -> float:
     if rule in ("mid-p", "exact"):
-        return _log_binomial_p(b, c, mid=rule == "mid-p")
+        return log_binomial_p(b, c, mid=rule == "mid-p")
     gap = abs(b - c) - (rule == "chi2-corrected")
     return log_upper_chi2(gap * gap / (b + c), 1)
 
@@ -266,9 +266,9 @@ def _equivalence(n: int, margin: float, discordant: float) -> dict[str, float]:
             log += b * math.log(p_b) + c * math.log(p_c) + rest * math.log(1 - discordant)
             if log < -30:
                 continue
-            if _score(b, c, n, -margin) > z and -_score(b, c, n, margin) > z:
+            if score_statistic(b, c, n, -margin) > z and -score_statistic(b, c, n, margin) > z:
                 rates["score"] += math.exp(log)
-            low, high = _PAIRED_RULES["wald"](0, b, c, rest, 1 - 2 * NOMINAL)
+            low, high = PAIRED_RULES["wald"](0, b, c, rest, 1 - 2 * NOMINAL)
             if -margin < low and high < margin:
                 rates["wald"] += math.exp(log)
     return rates
@@ -396,9 +396,7 @@ def _seeds_and_folds(
     rng: np.random.Generator, n_seeds: int, n_folds: int, shares: list[float]
 ) -> Iterator[dict[str, bool]]:
     """A mean of 0 that the interval misses; `shares` of the variance are those of seeds, folds and the rest."""
-    from scipy.special import stdtrit
-
-    z = float(stdtrit(n_seeds * n_folds - 1, 1 - NOMINAL / 2))
+    z = t_quantile(n_seeds * n_folds - 1, 1 - NOMINAL)
     seed, fold, rest = (math.sqrt(share) for share in shares)
     while True:
         y = (

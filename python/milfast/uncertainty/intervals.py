@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from milfast._core import delong
+from milfast.uncertainty.tails import t_quantile
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -514,11 +515,8 @@ def mean_interval(
     if runs == 1:
         warnings.warn("one run shows no spread: the bounds of its mean are undefined", RuntimeWarning, stacklevel=2)
         return Interval(mean, math.nan, math.nan, float(level), "undefined (one run)", 1, unit="runs")
-    # Imported here because scipy takes longer to load than the rest of milfast.
-    from scipy.special import stdtrit
-
     deviation = max(float(np.std(x, ddof=1)), least)
-    half = -float(stdtrit(runs - 1, (1 - level) / 2)) * math.sqrt(1 / runs + ratio) * deviation
+    half = t_quantile(runs - 1, level) * math.sqrt(1 / runs + ratio) * deviation
     method = "corrected resampled t" if ratio else "t"
     return Interval(mean, max(mean - half, floor), min(mean + half, ceiling), float(level), method, runs, unit="runs")
 

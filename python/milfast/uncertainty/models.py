@@ -24,7 +24,6 @@ from milfast.uncertainty.intervals import (
     _expit,
     _require_level,
     _wilson,
-    _z,
     auc_interval,
     mean_interval,
 )
@@ -38,6 +37,7 @@ from milfast.uncertainty.tails import (
     log_upper_f,
     log_upper_normal,
     log_upper_t,
+    t_quantile,
 )
 
 if TYPE_CHECKING:
@@ -505,7 +505,7 @@ class _Comparer:
             if not math.isnan(variance):
                 bounds, method = self._cautious(mean), "wilson (all seeds alike)"
             return Interval(mean, *bounds, self.level, method, design.n, **sizes)
-        half = _t(df, self.level) * math.sqrt(variance) / (mean * (1 - mean))
+        half = t_quantile(df, self.level) * math.sqrt(variance) / (mean * (1 - mean))
         centre = math.log(mean / (1 - mean))
         return Interval(
             mean, _expit(centre - half), _expit(centre + half), self.level, "logit, items and seeds", design.n, **sizes
@@ -591,7 +591,7 @@ class _Comparer:
             return self._undefined(a, b, "undefined", "the models differ but nothing shows any spread")
         se = math.sqrt(variance)
         plain = math.isinf(df)
-        half = _t(df, self.level) * se
+        half = t_quantile(df, self.level) * se
         log_p = log_two_sided_normal(gap / se) if plain else log_two_sided_t(gap / se, df)
         return self._result(
             a, b, (max(-1.0, gap - half), min(1.0, gap + half)), log_p, gap / se, () if plain else (df,), method, (), se
@@ -730,7 +730,7 @@ class _Comparer:
                 )
             statistic = min((gap - low) / se, (high - gap) / se)
             log_p = log_upper_normal(statistic) if math.isinf(df) else log_upper_t(statistic, df)
-            half = _t(df, inner) * se
+            half = t_quantile(df, inner) * se
             bounds = max(-1.0, gap - half), min(1.0, gap + half)
         return replace(
             pair,
@@ -938,13 +938,3 @@ def _nested(design: Design) -> bool:
     assert design.folds is not None
     assert design.clusters is not None
     return all(len(np.unique(np.stack([design.clusters, row]), axis=1).T) == design.n_clusters for row in design.folds)
-
-
-def _t(df: float, level: float) -> float:
-    """Quantile for both bounds; the normal one for infinite degrees of freedom."""
-    if math.isinf(df):
-        return _z(level)
-    # Imported here because scipy takes longer to load than the rest of milfast.
-    from scipy.special import stdtrit
-
-    return -float(stdtrit(df, (1 - level) / 2))

@@ -191,12 +191,12 @@ def mcnemar_from_counts(
         raise ValueError(
             "the table is empty: at least one of both, first_only, second_only and neither must be positive"
         )
-    if interval not in _PAIRED_RULES:
-        raise ValueError(f"interval must be one of {', '.join(_PAIRED_RULES)}; got {interval!r}")
-    low, high = _PAIRED_RULES[interval](counts["both"], b, c, counts["neither"], level)
+    if interval not in PAIRED_RULES:
+        raise ValueError(f"interval must be one of {', '.join(PAIRED_RULES)}; got {interval!r}")
+    low, high = PAIRED_RULES[interval](counts["both"], b, c, counts["neither"], level)
     df: tuple[float, ...] = ()
     if method in ("mid-p", "exact"):
-        statistic, log_p = float(b), _log_binomial_p(b, c, mid=method == "mid-p")
+        statistic, log_p = float(b), log_binomial_p(b, c, mid=method == "mid-p")
     else:
         statistic, df = _chi2(b, c, corrected=method == "chi2-corrected"), (1.0,)
         log_p = log_upper_chi2(statistic, 1)
@@ -343,8 +343,8 @@ def equivalence(
     n, b, c = plain.n, plain.details["first_only"], plain.details["second_only"]
     if clusters is None:
         df: tuple[float, ...] = ()
-        above = math.inf if math.isinf(low) else _score(b, c, n, low)
-        below = math.inf if math.isinf(high) else -_score(b, c, n, high)
+        above = math.inf if math.isinf(low) else score_statistic(b, c, n, low)
+        below = math.inf if math.isinf(high) else -score_statistic(b, c, n, high)
         statistic = min(above, below)
         log_p = log_upper_normal(statistic)
     else:
@@ -465,7 +465,7 @@ def _cluster_error(d: NDArray[np.int64], sizes: NDArray[np.int64]) -> float:
 # -------------------------------------------------------------------- the tests
 
 
-def _log_binomial_p(b: int, c: int, *, mid: bool) -> float:
+def log_binomial_p(b: int, c: int, *, mid: bool) -> float:
     """Log of the two-sided p-value of `b` heads and `c` tails."""
     if b == c:
         return 0.0
@@ -484,7 +484,7 @@ def _chi2(b: int, c: int, *, corrected: bool) -> float:
     return gap**2 / (b + c)
 
 
-def _score(b: int, c: int, n: int, delta: float) -> float:
+def score_statistic(b: int, c: int, n: int, delta: float) -> float:
     """Tango's score statistic against a difference of `delta`; positive when the observed one is larger."""
     # the most likely chance of "second only" when the difference is delta: the root of a quadratic
     linear = -b - c + (2 * n - b + c) * delta
@@ -505,8 +505,8 @@ def _score(b: int, c: int, n: int, delta: float) -> float:
 def _tango(both: int, b: int, c: int, neither: int, level: float) -> tuple[float, float]:
     n, z = both + b + c + neither, _z(level)
     estimate = (b - c) / n
-    return crossing(lambda d: _score(b, c, n, d) < z, -1.0, estimate), crossing(
-        lambda d: _score(b, c, n, d) < -z, estimate, 1.0
+    return crossing(lambda d: score_statistic(b, c, n, d) < z, -1.0, estimate), crossing(
+        lambda d: score_statistic(b, c, n, d) < -z, estimate, 1.0
     )
 
 
@@ -541,7 +541,7 @@ def _bonett_price(both: int, b: int, c: int, neither: int, level: float) -> tupl
     return max(-1.0, p_b - p_c - half), min(1.0, p_b - p_c + half)
 
 
-_PAIRED_RULES: dict[str, Callable[[int, int, int, int, float], tuple[float, float]]] = {
+PAIRED_RULES: dict[str, Callable[[int, int, int, int, float], tuple[float, float]]] = {
     "score": _tango,
     "newcombe": _newcombe,
     "bonett-price": _bonett_price,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -49,10 +50,13 @@ def log_upper_t(t: float, df: float) -> float:
 
 
 def t_quantile(df: float, level: float) -> float:
-    """What abs(T) passes with probability 1 - level, for Student's T with `df` degrees of freedom."""
+    """What abs(T) passes with probability 1 - level, for Student's T with `df` degrees of freedom (may be infinite)."""
+    tail = (1 - level) / 2
+    if math.isinf(df):
+        return -NormalDist().inv_cdf(tail)
     from scipy.special import stdtrit
 
-    return -float(stdtrit(df, (1 - level) / 2))
+    return -float(stdtrit(df, tail))
 
 
 def log_upper_f(f: float, df1: float, df2: float) -> float:
