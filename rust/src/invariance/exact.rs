@@ -26,7 +26,7 @@ fn divide(values: &mut [f64], by: f64) {
 
 impl Exact<'_> {
     /// Call with (x, 1) and the class of each row of an environment; the number of rows.
-    fn rows(&self, e: usize, mut of: impl FnMut(&[f64], f64)) -> f64 {
+    fn rows(self, e: usize, mut of: impl FnMut(&[f64], f64)) -> f64 {
         let mut x = vec![1.0; self.n_features() + 1];
         let n = self.0.weights()[e] as usize;
         for i in 0..n {

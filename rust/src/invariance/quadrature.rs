@@ -19,7 +19,7 @@ use std::sync::OnceLock;
 use crate::simd::{RealKernel, Vectors, dispatch_reals};
 
 /// Nodes that are summed side by side, whatever fits into a register.
-const SIDE: usize = 8;
+pub(super) const SIDE: usize = 8;
 /// Values of [`Expected`].
 pub(super) const VALUES: usize = 10;
 /// Standard deviation from which nodes lie at fixed places.
@@ -137,8 +137,13 @@ const MILLS_AT: f64 = 5.0;
 
 /// Phi(-x) and the standard normal density at x.
 pub(super) fn normal(x: f64) -> [f64; 2] {
-    let [tails, densities] = dispatch_reals(Tails([x; SIDE]));
+    let [tails, densities] = normals([x; SIDE]);
     [tails[0], densities[0]]
+}
+
+/// The same for some x side by side.
+pub(super) fn normals(x: [f64; SIDE]) -> [[f64; SIDE]; 2] {
+    dispatch_reals(Tails(x))
 }
 
 /// Phi(-x), to all but the last digit of whatever is left.

@@ -11,7 +11,7 @@
 
 use super::environments::{Environments, Needs};
 use super::objectives::{Objective, Run, add, not_negative};
-use super::quadrature::{normal, normal_tail};
+use super::quadrature::{SIDE, normal, normal_tail, normals};
 
 /// Halvings of the authors' bisection.
 const HALVINGS: usize = 32;
@@ -64,10 +64,16 @@ impl<'a> Kernels<'a> {
     fn below(&self, v: f64) -> (f64, f64) {
         let n = self.risks.len() as f64;
         let (mut share, mut density) = (0.0, 0.0);
-        for risk in self.risks {
-            let [tail, height] = normal((risk - v) / self.bandwidth);
-            share += tail;
-            density += height;
+        for risks in self.risks.chunks(SIDE) {
+            let mut at = [f64::INFINITY; SIDE];
+            for (at, risk) in at.iter_mut().zip(risks) {
+                *at = (risk - v) / self.bandwidth;
+            }
+            let [tails, heights] = normals(at);
+            for i in 0..risks.len() {
+                share += tails[i];
+                density += heights[i];
+            }
         }
         (share / n, density / n)
     }
@@ -91,8 +97,11 @@ impl<'a> Kernels<'a> {
             }
             // Newton's step where it stays between the ends, else half of what is left
             let step = (q - share) * self.bandwidth / density;
+            if step.abs() <= 1e-8 * self.bandwidth {
+                return v + step; // the digits have doubled to all there are
+            }
             let next = if v + step > low && v + step < high { v + step } else { 0.5 * (low + high) };
-            if (next - v).abs() <= 1e-15 * self.bandwidth || next <= low || next >= high {
+            if next <= low || next >= high {
                 return next;
             }
             v = next;
