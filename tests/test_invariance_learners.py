@@ -125,7 +125,7 @@ def test_a_fit_is_what_the_engine_makes_of_the_environments(name: str, problem: 
     fitted = learner.fit(X[order], y[order], names, n_steps=25, initial=start, **params)
     assert fitted is learner
     task = "regression" if problem == "Example1" else "classification"
-    environments = _core.environments_from_samples([r.X for r in rows], [r.y for r in rows], task)
+    environments = _core.environments_from_samples([r.X for r in rows], [r.y for r in rows], task, squares=True)
     expected = environments.train(learner.ENGINE, [list(params.values())], start[None], 25)["theta"][0]
     assert np.append(fitted.coef_, fitted.intercept_) == pytest.approx(expected, rel=1e-4, abs=1e-6)
     assert fitted.predict(X) == pytest.approx(X.astype(np.float64) @ fitted.coef_ + fitted.intercept_)

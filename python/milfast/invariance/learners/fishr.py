@@ -30,6 +30,7 @@ class Fishr(EngineLearner):
 
     name = NAME
     ENGINE: ClassVar[str | None] = "fishr"
+    squares: ClassVar[bool] = True
     parameters: ClassVar[Mapping[str, Parameter]] = {
         "lr": LR,
         "weight_decay": WEIGHT_DECAY,
