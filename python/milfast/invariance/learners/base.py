@@ -172,7 +172,12 @@ class Learner(ABC):
         return np.asarray(rows @ coef + self.intercept_)
 
     def fresh(self) -> Learner:
-        """An unfitted copy."""
+        """An unfitted copy.
+
+        Returns
+        -------
+        Learner
+        """
         made = type(self)()
         made.name, made.reference = self.name, self.reference
         return made
