@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
@@ -77,7 +77,7 @@ def test_published_constants() -> None:
 def test_the_exact_risk_is_what_samples_come_near_to(name: str, sizes: dict[str, Any], rng: str) -> None:
     need(rng)
     problem = make_problem(name, random_state=5, rng=rng, **sizes)
-    draw = problem.draw(10_000)
+    draw = problem.draw(6000)
     generator = np.random.default_rng(1)
     for _ in range(2):
         coef, intercept = a_predictor(problem, generator)
@@ -103,7 +103,7 @@ def test_the_population_has_the_moments_of_the_rows(name: str, sizes: dict[str, 
         with pytest.raises(ValueError, match="mixes the animals"):
             problem._mixtures(oracle)
         return
-    n = 20_000
+    n = 10_000
     draw = problem.draw(n)
     if problem.task == "regression":
         second, cross, square = problem._moments(oracle)
@@ -125,6 +125,28 @@ def test_the_population_has_the_moments_of_the_rows(name: str, sizes: dict[str, 
             # the mixture of Example2 takes the animal for the label, which is wrong in Phi(-sqrt(10 d_inv)) of rows
             slack = 2 * norm.sf(math.sqrt(10 * problem.d_inv)) if name.startswith("Example2") and problem.d_inv else 0
             assert np.all(np.abs(found - expected) <= 5.5 * products.std(0) / math.sqrt(n) + slack + 1e-5)
+
+
+@NAMES
+@SIZED
+@pytest.mark.parametrize("oracle", [False, True])
+def test_the_engine_finds_the_same_errors_in_a_population(name: str, sizes: dict[str, Any], oracle: bool) -> None:
+    """Two computations: closed forms of errors here, errors from moments or from each component in the engine."""
+    problem = make_problem(name, random_state=6, **sizes)
+    if oracle and name.startswith("Example2") and problem.test_shuffle == "2021" and problem.d_spu < problem.d_inv:
+        with pytest.raises(ValueError, match="take test_shuffle='invariant'"):
+            problem.population(oracle)
+        return
+    population = problem.population(oracle)
+    assert (population.n_environments, population.n_features) == (problem.n_env, problem.n_features)
+    assert population.task == problem.task
+    generator = np.random.default_rng(3)
+    predictors = [a_predictor(problem, generator) for _ in range(4)]
+    theta = np.array([[*coef, intercept] for coef, intercept in predictors])
+    exact = problem.training_risk(theta[:, :-1], theta[:, -1], oracle=oracle)
+    # Example2's population takes the animal for the label
+    slack = norm.sf(math.sqrt(10 * problem.d_inv)) if name.startswith("Example2") and problem.d_inv else 0
+    assert np.all(np.abs(population.errors(theta) - exact) <= 1.01 * slack + 1e-10 * np.maximum(exact, 1))
 
 
 @NAMES
@@ -469,6 +491,7 @@ some = st.one_of(st.sampled_from([0.0, -0.0, 1.0, -1.0]), st.integers(-4000, 400
 QUANTILES = norm.ppf((np.arange(50_000) + 0.5) / 50_000)
 
 
+@settings(max_examples=30)
 @given(some, st.floats(0.05, 3), some, st.floats(0.1, 2), some)
 def test_how_often_two_normal_variables_disagree_in_sign(m: float, s: float, k: float, t: float, shared: float) -> None:
     turn = -k / t  # of the second variable's noise

@@ -112,7 +112,7 @@ class Example1(Problem):
         return scrambled, np.pad(cross @ self.scramble, ((0, 0), (0, 1))), target
 
     def _population(self, core: Any, oracle: bool) -> Any:
-        return core.environments_from_moments(*self._moments(oracle), np.ones(self.n_env))
+        return core.environments_from_moments(*self._moments(oracle), np.ones(self.n_env), normal=True)
 
     def _test_risk(self, w_inv: Vector, w_spu: Vector, intercept: Vector) -> Vector:
         backwards = w_spu @ self.to_effects.T  # weights of t in w_spu . x_spu

@@ -171,7 +171,17 @@ class Problem(ABC):
     def make(
         cls, name: str, d_inv: int, d_spu: int, n_env: int, *, random_state: int, rng: str, test_shuffle: str
     ) -> Problem:
-        """Draw the parts of a problem; arguments as in `make_problem`."""
+        """Draw the parts of a problem; `make_problem` looks at the arguments first.
+
+        Parameters
+        ----------
+        name, d_inv, d_spu, n_env, random_state, rng, test_shuffle
+            As in `make_problem`.
+
+        Returns
+        -------
+        Problem
+        """
         source: Source = TorchSource(random_state) if rng == "torch" else NativeSource(random_state, 0)
         d = d_inv + d_spu
         parts = cls._parameters(source, d_inv, d_spu, n_env)

@@ -296,7 +296,12 @@ class OwnLearner(Learner):
         return values.astype(np.float64) - (0.5 if labels and self.kind != "regressor" else 0.0)
 
     def fresh(self) -> Learner:
-        """An unfitted copy."""
+        """An unfitted copy.
+
+        Returns
+        -------
+        Learner
+        """
         made = OwnLearner(self.prototype, self.name, self.make)
         made.reference = self.reference
         return made

@@ -172,7 +172,12 @@ class Learner(ABC):
         return np.asarray(rows @ coef + self.intercept_)
 
     def fresh(self) -> Learner:
-        """An unfitted copy."""
+        """An unfitted copy.
+
+        Returns
+        -------
+        Learner
+        """
         made = type(self)()
         made.name, made.reference = self.name, self.reference
         return made
@@ -255,6 +260,8 @@ class EngineLearner(LinearLearner):
     """
 
     parameters: ClassVar[Mapping[str, Parameter]] = {"lr": LR, "weight_decay": WEIGHT_DECAY}
+    #: Whether a regression's second moments are not enough: the argument of that name of `environments_from_samples`.
+    squares: ClassVar[bool] = False
 
     def fit(
         self,
@@ -326,6 +333,7 @@ class EngineLearner(LinearLearner):
             [np.ascontiguousarray(rows[g], dtype=np.float32) for g in groups],
             [np.ascontiguousarray(targets[g], dtype=np.float32) for g in groups],
             task,
+            squares=self.squares,
         )
         trained = environments.train(self.ENGINE, np.array([list(values.values())]), start[None], int(n_steps))
         self.task_ = task

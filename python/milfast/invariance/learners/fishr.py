@@ -23,8 +23,6 @@ class Fishr(EngineLearner):
     Searched: learning rate 10^U(-4, -2), weight decay 10^U(-6, -2), ``penalty`` 10^U(1, 4), ``ema`` U(0.9, 0.99),
     ``anneal`` U(0, 5000) rounded down; DomainBed's ranges.
 
-    Classification only: gradients of single rows of a squared error take moments of the fourth order.
-
     References
     ----------
     .. [1] Rame, Dancette & Cord (2022), Fishr: invariant gradient variances for out-of-distribution generalization.
@@ -32,7 +30,7 @@ class Fishr(EngineLearner):
 
     name = NAME
     ENGINE: ClassVar[str | None] = "fishr"
-    tasks: tuple[str, ...] = ("classification",)
+    squares: ClassVar[bool] = True
     parameters: ClassVar[Mapping[str, Parameter]] = {
         "lr": LR,
         "weight_decay": WEIGHT_DECAY,
