@@ -40,6 +40,10 @@ pub trait Kernel {
 
 /// The instruction set in use: the best one the processor has, or a lower one that `MILFAST_SIMD` asks for.
 pub fn level() -> Level {
+    #[cfg(test)]
+    if let Some(level) = FORCED.get() {
+        return level;
+    }
     static LEVEL: OnceLock<Level> = OnceLock::new();
     *LEVEL.get_or_init(|| {
         let wanted = match std::env::var(SIMD_VARIABLE).as_deref() {
@@ -807,6 +811,26 @@ impl<T: Real, const N: usize> Vectors<T> for Plain<N> {
         }
         out
     }
+}
+
+#[cfg(test)]
+thread_local! {
+    /// What tests make this thread use.
+    static FORCED: std::cell::Cell<Option<Level>> = const { std::cell::Cell::new(None) };
+}
+
+/// Call work on this thread once for every instruction set the processor has, and return the results: as
+/// [`on_every_level`] for what dispatches by itself, which is not compiled once more.
+#[cfg(test)]
+pub(crate) fn work_on_every_level<R>(work: impl Fn() -> R) -> Vec<R> {
+    let levels = [Level::Baseline, Level::Avx2, Level::Avx512].into_iter().filter(|&level| level <= best());
+    let results = levels.map(|level| {
+        FORCED.set(Some(level));
+        work()
+    });
+    let results = results.collect();
+    FORCED.set(None);
+    results
 }
 
 /// Run a kernel on every instruction set the processor has and return the results: for tests of equality.

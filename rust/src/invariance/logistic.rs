@@ -243,9 +243,9 @@ fn logits<S: Vectors<f32>, const H: usize, const SQUARED: bool>(
     z
 }
 
-/// Add to sums of `K` kinds: weights of the rows times `F` features of them, and with BIAS the weights.
+/// Add to sums of `K` kinds: weights of the rows times `F` features of them, and with the first ones the weights.
 #[inline(always)]
-fn features<S: Vectors<f32>, const K: usize, const F: usize, const SQUARED: bool, const BIAS: bool>(
+fn features<S: Vectors<f32>, const K: usize, const F: usize, const SQUARED: bool>(
     simd: S,
     (x, d): (&[Lanes], usize),
     weights: [&[Lanes]; K],
@@ -262,9 +262,7 @@ fn features<S: Vectors<f32>, const K: usize, const F: usize, const SQUARED: bool
             let mut w = [simd.splat(0.0); K];
             for k in 0..K {
                 w[k] = simd.load(&weights[k][i][lane..]);
-                if BIAS {
-                    bias[k] = if SQUARED { simd.mul_add(w[k], w[k], bias[k]) } else { simd.add(bias[k], w[k]) };
-                }
+                bias[k] = if SQUARED { simd.mul_add(w[k], w[k], bias[k]) } else { simd.add(bias[k], w[k]) };
             }
             for f in 0..F {
                 let x = simd.load(&row[f][lane..]);
@@ -289,7 +287,7 @@ fn features<S: Vectors<f32>, const K: usize, const F: usize, const SQUARED: bool
         for f in 0..F {
             simd.add_halves(&lanes[k][f], &mut sums[k][first + f]);
         }
-        if BIAS {
+        if first == 0 {
             simd.add_halves(&biases[k], &mut sums[k][d]);
         }
     }
@@ -323,26 +321,24 @@ fn all_features<S: Vectors<f32>, const K: usize, const SQUARED: bool>(
         ($n:literal) => {
             if d - first >= $n {
                 let sums = sums.each_mut().map(|sums| &mut **sums);
-                if first == 0 {
-                    features::<S, K, $n, SQUARED, true>(simd, (x, d), weights, first, sums);
-                } else {
-                    features::<S, K, $n, SQUARED, false>(simd, (x, d), weights, first, sums);
-                }
+                features::<S, K, $n, SQUARED>(simd, (x, d), weights, first, sums);
                 first += $n;
                 continue;
             }
         };
     }
     while first < d {
-        if K == 1 {
-            some!(10);
+        // where each multiply-add is a call, code that calls is large and not faster for it
+        if S::WIDTH >= LANES / 2 {
+            if K == 1 {
+                some!(10);
+            }
+            if K == 1 || S::MANY {
+                some!(5);
+            } else {
+                some!(4);
+            }
         }
-        if K == 1 || S::MANY {
-            some!(5);
-        } else {
-            some!(4);
-        }
-        some!(3);
         some!(2);
         some!(1);
     }
@@ -402,8 +398,9 @@ impl First<'_> {
                 let mut residual = r;
                 for i in 0..GROUP {
                     odds[i] = simd.scaled(odds[i], shifted[i]);
-                    // sigma(-margin), which loses no digits where it is small
-                    residual[i] = simd.div(one, simd.add(one, odds[i]));
+                    // sigma(-margin), which loses no digits where it is small; at the limit, and only there, it ends in 0
+                    let large = simd.div(one, simd.add(one, odds[i]));
+                    residual[i] = simd.sub(large, simd.splat(f32::MIN_POSITIVE));
                 }
                 for i in 0..GROUP {
                     let flipped = simd.flip(residual[i], simd.load(&flips[i][lane..]));
@@ -431,7 +428,12 @@ impl First<'_> {
 
     #[inline(always)]
     fn all<S: Vectors<f32>, const H: usize>(self, simd: S) {
-        match (self.kinds.curvatures.is_some(), self.kept.slopes.is_some(), self.kinds.risks.is_some()) {
+        let Kinds { curvatures, squares, risks, .. } = self.kinds;
+        // one for all, too, where it would be large and slow anyway
+        if squares.is_some() || S::WIDTH < LANES / 2 {
+            return self.with::<S, H, true, true, true>(simd);
+        }
+        match (curvatures.is_some(), self.kept.slopes.is_some(), risks.is_some()) {
             (false, false, false) => self.with::<S, H, false, false, false>(simd),
             (false, false, true) => self.with::<S, H, false, false, true>(simd),
             (false, true, false) => self.with::<S, H, true, false, false>(simd),
@@ -472,22 +474,28 @@ impl First<'_> {
                 let residuals = &buffers.residuals[..many];
                 let sums = &mut self.sums[run * size..(run + 1) * size];
                 let mut sums = sums.chunks_exact_mut(width);
+                // what is written for constants is compiled only where they hold
                 if let Some(gradients) = sums.next() {
-                    if self.kinds.curvatures.is_some()
-                        && let (Some(along_theta), Some(along_bias)) = (sums.next(), sums.next())
-                    {
-                        let weights = [residuals, &buffers.turned[..many], slopes];
-                        all_features::<S, 3, false>(simd, x, weights, [gradients, along_theta, along_bias]);
+                    if TURNED && (!LOSSES || self.kinds.curvatures.is_some()) {
+                        if let (Some(along_theta), Some(along_bias)) = (sums.next(), sums.next()) {
+                            let weights = [residuals, &buffers.turned[..many], slopes];
+                            all_features::<S, 3, false>(simd, x, weights, [gradients, along_theta, along_bias]);
+                        }
                     } else {
                         all_features::<S, 1, false>(simd, x, [residuals], [gradients]);
                     }
                 }
-                if self.kinds.squares.is_some()
+                if LOSSES
+                    && TURNED
+                    && self.kinds.squares.is_some()
                     && let Some(sums) = sums.next()
                 {
                     all_features::<S, 1, true>(simd, x, [residuals], [sums]);
                 }
-                if LOSSES && let Some(sums) = sums.next() {
+                if LOSSES
+                    && self.kinds.risks.is_some()
+                    && let Some(sums) = sums.next()
+                {
                     total(simd, &buffers.losses[..many], &mut sums[0]);
                 }
                 if let Some(at) = self.kept.residuals {
@@ -770,5 +778,250 @@ impl Environments for Samples {
             _ => f64::NAN,
         };
         self.environments.iter().map(error).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simd::work_on_every_level;
+
+    /// Quantities of one run and environment, each by its definition in float64.
+    #[derive(Debug, Default)]
+    struct Naive {
+        risk: f64,
+        gradient: Vec<f64>,
+        along_theta: Vec<f64>,
+        along_bias: Vec<f64>,
+        squares: Vec<f64>,
+        products: Vec<f64>,
+        square_products: Vec<f64>,
+    }
+
+    fn dot(a: &[f64], b: &[f64]) -> f64 {
+        a.iter().zip(b).map(|(a, b)| a * b).sum()
+    }
+
+    fn naive(x: &[f32], y: &[f64], theta: &[f64], direction: &[f64], weights: &[f64]) -> Naive {
+        let d = theta.len() - 1;
+        let n = y.len() as f64;
+        let zeros = vec![0.0; d + 1];
+        let mut out = Naive {
+            gradient: zeros.clone(),
+            along_theta: zeros.clone(),
+            along_bias: zeros.clone(),
+            squares: zeros.clone(),
+            products: zeros.clone(),
+            square_products: zeros,
+            ..Naive::default()
+        };
+        for (x, &y) in x.chunks_exact(d).zip(y) {
+            let x: Vec<f64> = x.iter().map(|&x| f64::from(x)).chain([1.0]).collect();
+            let z = dot(&x, theta);
+            let margin = if y > 0.5 { z } else { -z };
+            let wrong = 1.0 / (1.0 + margin.exp());
+            let residual = if y > 0.5 { -wrong } else { wrong };
+            let slope = wrong / (1.0 + (-margin).exp());
+            out.risk += ((-margin).max(0.0) + (-margin.abs()).exp().ln_1p()) / n;
+            let weighted: f64 = x.iter().zip(weights).map(|(x, w)| w * x * x).sum();
+            for j in 0..=d {
+                out.gradient[j] += residual * x[j] / n;
+                out.along_theta[j] += slope * z * x[j] / n;
+                out.along_bias[j] += slope * x[j] / n;
+                out.squares[j] += (residual * x[j]).powi(2) / n;
+                out.products[j] += slope * dot(&x, direction) * x[j] / n;
+                out.square_products[j] += residual * slope * weighted * x[j] / n;
+            }
+        }
+        out
+    }
+
+    struct Numbers(u64);
+    impl Numbers {
+        /// Of [-1, 1), in float32.
+        fn next(&mut self) -> f64 {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            f64::from((self.0 >> 40) as f32 / (1 << 23) as f32 - 1.0)
+        }
+        fn take(&mut self, n: usize, scale: f64) -> Vec<f64> {
+            (0..n).map(|_| scale * self.next()).collect()
+        }
+    }
+
+    fn data(numbers: &mut Numbers, d: usize, sizes: &[usize]) -> (Vec<Vec<f32>>, Vec<Vec<f64>>) {
+        let x = sizes.iter().map(|n| numbers.take(n * d, 1.0).iter().map(|&x| x as f32).collect()).collect();
+        let y = sizes.iter().map(|&n| (0..n).map(|_| f64::from(numbers.next() > 0.2)).collect()).collect();
+        (x, y)
+    }
+
+    fn samples(d: usize, x: &[Vec<f32>], y: &[Vec<f64>]) -> Samples {
+        let data: Vec<_> = x.iter().zip(y).map(|(x, y)| (x.as_slice(), y.as_slice())).collect();
+        Samples::new(d, &data).unwrap()
+    }
+
+    const ALL: Needs = Needs { risks: true, curvatures: true, squares: true, products: true, square_products: true };
+
+    #[test]
+    fn all_quantities_are_those_of_their_definitions() {
+        let mut numbers = Numbers(7);
+        for (d, sizes) in [
+            (1, vec![1, 15, 64]),
+            (2, vec![16, 17]),
+            (10, vec![1030, 63, 65]),
+            (14, vec![513]),
+            (23, vec![100, 300]),
+            (130, vec![333, 31]),
+        ] {
+            let (x, y) = data(&mut numbers, d, &sizes);
+            let samples = samples(d, &x, &y);
+            let (n, width, n_runs) = (sizes.len(), d + 1, 3);
+            let theta = numbers.take(n_runs * width, 3.0);
+            let mut batch = Batch::new(&samples, ALL, n_runs).unwrap();
+            samples.first(&theta, ALL, &mut batch);
+            let size = n_runs * n * width;
+            // as small as differences of gradients get, and smaller than float32 can be
+            batch.directions = numbers.take(size, 1e-50);
+            batch.weights = numbers.take(size, 1e-12);
+            samples.second(&theta, ALL, &mut batch);
+            for run in 0..n_runs {
+                for e in 0..n {
+                    let here = (run * n + e) * width..(run * n + e + 1) * width;
+                    let (direction, weights) = (&batch.directions[here.clone()], &batch.weights[here.clone()]);
+                    let want = naive(&x[e], &y[e], &theta[run * width..(run + 1) * width], direction, weights);
+                    let risk = batch.risks[run * n + e];
+                    assert!((risk - want.risk).abs() < 1e-6 * (1.0 + want.risk), "{risk} {want:?}");
+                    for (got, want, what) in [
+                        (&batch.gradients, &want.gradient, "gradient"),
+                        (&batch.along_theta, &want.along_theta, "along_theta"),
+                        (&batch.along_bias, &want.along_bias, "along_bias"),
+                        (&batch.squares, &want.squares, "squares"),
+                        (&batch.products, &want.products, "products"),
+                        (&batch.square_products, &want.square_products, "square_products"),
+                    ] {
+                        let largest = want.iter().fold(0.0f64, |largest, w| largest.max(w.abs()));
+                        for (got, want) in got[here.clone()].iter().zip(want) {
+                            // float32 has an epsilon of 1.2e-7; logits of 130 features are sums of 130 terms
+                            assert!((got - want).abs() < 1e-5 * largest, "{what} {d} {sizes:?}: {got} {want}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn gradients_are_differences_of_risks() {
+        let mut numbers = Numbers(3);
+        let (x, y) = data(&mut numbers, 4, &[200]);
+        let samples = samples(4, &x, &y);
+        let theta = numbers.take(5, 1.0);
+        let needs = Needs { risks: true, ..Needs::default() };
+        let at = |theta: &[f64]| {
+            let mut batch = Batch::new(&samples, needs, 1).unwrap();
+            samples.first(theta, needs, &mut batch);
+            batch
+        };
+        for j in 0..5 {
+            let (mut up, mut down) = (theta.clone(), theta.clone());
+            up[j] += 0.01;
+            down[j] -= 0.01;
+            let slope = (at(&up).risks[0] - at(&down).risks[0]) / 0.02;
+            assert!((slope - at(&theta).gradients[j]).abs() < 2e-5);
+        }
+    }
+
+    #[test]
+    fn all_levels_give_the_same_bits() {
+        let mut numbers = Numbers(11);
+        let products = Needs { products: true, ..Needs::default() };
+        for d in [1, 4, 10, 23] {
+            let (x, y) = data(&mut numbers, d, &[777, 64]);
+            let samples = samples(d, &x, &y);
+            let theta = numbers.take(3 * (d + 1), 40.0);
+            let size = 6 * (d + 1);
+            let (directions, weights) = (numbers.take(size, 1.0), numbers.take(size, 1.0));
+            let risks = Needs { risks: true, ..Needs::default() };
+            let curvatures = Needs { curvatures: true, ..Needs::default() };
+            for needs in [Needs::default(), risks, curvatures, products, ALL] {
+                let all = work_on_every_level(|| {
+                    let mut batch = Batch::new(&samples, needs, 3).unwrap();
+                    samples.first(&theta, needs, &mut batch);
+                    if needs.second() {
+                        batch.directions.clone_from(&directions);
+                        batch.weights.clone_from(&weights);
+                        samples.second(&theta, needs, &mut batch);
+                    }
+                    let Batch { risks, gradients, along_theta, along_bias, .. } = &batch;
+                    let first = [risks, gradients, along_theta, along_bias];
+                    let all = [&batch.squares, &batch.products, &batch.square_products].into_iter().chain(first);
+                    all.flatten().map(|x| x.to_bits()).collect::<Vec<_>>()
+                });
+                assert!(!all[0].is_empty() && all.windows(2).all(|pair| pair[0] == pair[1]), "{d} {needs:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_far_on_the_right_side_has_no_gradient_and_no_loss() {
+        let x = [1.0f32, 2.0, -1.0, -3.0];
+        let y = [1.0, 1.0, 0.0, 0.0];
+        let samples = Samples::new(1, &[(&x, &y)]).unwrap();
+        let mut batch = Batch::new(&samples, ALL, 1).unwrap();
+        for (weight, all_right) in [(90.0, true), (1e30, true), (-90.0, false), (-1e30, false)] {
+            samples.first(&[weight, 0.0], ALL, &mut batch);
+            let (gradient, loss) = (batch.gradients[0], batch.risks[0]);
+            if all_right {
+                assert!(gradient == 0.0 && loss < 1e-30, "{gradient} {loss}");
+                assert!(batch.along_theta.iter().chain(&batch.along_bias).all(|&curvature| curvature == 0.0));
+            } else {
+                assert!((gradient + 1.75).abs() < 1e-6 && (loss / (-weight * 1.75) - 1.0).abs() < 1e-6);
+            }
+        }
+    }
+
+    #[test]
+    fn errors_count_rows_of_the_wrong_class() {
+        let mut numbers = Numbers(5);
+        let (x, y) = data(&mut numbers, 3, &[1000, 77]);
+        let samples = samples(3, &x, &y);
+        let theta = numbers.take(4, 1.0);
+        for (e, error) in samples.errors(&theta).into_iter().enumerate() {
+            let wrong = x[e].chunks_exact(3).zip(&y[e]).filter(|(x, y)| {
+                let z: f64 = theta[3] + x.iter().zip(&theta).map(|(&x, t)| f64::from(x) * t).sum::<f64>();
+                (z > 0.0) != (**y > 0.5)
+            });
+            assert_eq!(error.to_bits(), (wrong.count() as f64 / y[e].len() as f64).to_bits());
+        }
+        // a logit of 0 says 0
+        let zero = Samples::new(1, &[(&[1.0, 1.0, 1.0], &[0.0, 1.0, 1.0])]).unwrap();
+        assert_eq!(zero.errors(&[0.0, 0.0])[0].to_bits(), (2.0 / 3.0f64).to_bits());
+        assert!(zero.errors(&[f64::NAN, 0.0])[0].is_nan() && zero.errors(&[0.0, f64::INFINITY])[0].is_nan());
+    }
+
+    #[test]
+    fn moments_of_inputs_are_means_of_products() {
+        let mut numbers = Numbers(9);
+        let (x, y) = data(&mut numbers, 3, &[100, 50]);
+        let samples = samples(3, &x, &y);
+        for (x, inputs) in x.iter().zip(samples.inputs().chunks_exact(16)) {
+            let n = x.len() as f64 / 3.0;
+            for j in 0..4 {
+                for k in 0..4 {
+                    let of = |row: &[f32], j: usize| row.get(j).map_or(1.0, |&x| f64::from(x));
+                    let want = x.chunks_exact(3).map(|row| of(row, j) * of(row, k)).sum::<f64>() / n;
+                    assert!((inputs[j * 4 + k] - want).abs() < 1e-12);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let message = |d: usize, x: &[f32], y: &[f64]| Samples::new(d, &[(x, y)]).unwrap_err().to_string();
+        assert_eq!(message(1, &[1.0], &[]), "y[0] is empty: an environment needs at least one row");
+        assert_eq!(message(2, &[1.0, 2.0], &[0.0, 1.0]), "X[0] and y[0] must have as many rows; got 1 and 2");
+        assert_eq!(message(1, &[1.0, f32::NAN], &[0.0, 1.0]), "X[0][1, 0] is NaN: drop or impute it first");
+        assert_eq!(message(1, &[1.0, 2.0], &[0.0, 0.5]), "y[0][1] is 0.5: classes must be 0 or 1");
+        assert!(Samples::new(1, &[]).is_err());
     }
 }

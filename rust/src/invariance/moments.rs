@@ -321,3 +321,100 @@ impl Environments for Moments {
         batch.risks
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NEEDS: Needs =
+        Needs { risks: true, curvatures: true, squares: false, products: true, square_products: false };
+
+    fn rows(n: usize, d: usize, seed: u64) -> (Vec<f64>, Vec<f64>) {
+        let mut state = seed;
+        let mut next = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+        };
+        ((0..n * d).map(|_| next()).collect(), (0..n).map(|_| 3.0 * next()).collect())
+    }
+
+    #[test]
+    fn quantities_are_those_of_the_rows() {
+        for (d, sizes) in [(1, [5, 1]), (7, [100, 131]), (10, [64, 65]), (23, [30, 200])] {
+            let data: Vec<_> = sizes.iter().enumerate().map(|(e, &n)| rows(n, d, 5 + e as u64)).collect();
+            let views: Vec<_> = data.iter().map(|(x, y)| (x.as_slice(), y.as_slice())).collect();
+            let moments = Moments::of_samples(d, &views, &Interrupt::default()).unwrap();
+            let width = d + 1;
+            let (theta, _) = rows(2, width, 77);
+            let mut batch = Batch::new(&moments, NEEDS, 2).unwrap();
+            moments.first(&theta, NEEDS, &mut batch);
+            batch.directions = rows(4, width, 78).0;
+            moments.second(&theta, NEEDS, &mut batch);
+            for i in 0..4 {
+                let (run, e) = (i / 2, i % 2);
+                let theta = &theta[run * width..(run + 1) * width];
+                let direction = &batch.directions[i * width..(i + 1) * width];
+                let n = sizes[e] as f64;
+                let mut risk = 0.0;
+                let mut want = vec![[0.0; 4]; width];
+                for (x, y) in data[e].0.chunks_exact(d).zip(&data[e].1) {
+                    let x: Vec<f64> = x.iter().copied().chain([1.0]).collect();
+                    let dot = |v: &[f64]| x.iter().zip(v).map(|(x, v)| x * v).sum::<f64>();
+                    let residual = dot(theta) - y;
+                    risk += residual * residual / n;
+                    for j in 0..width {
+                        let terms = [residual, dot(theta), 1.0, dot(direction)];
+                        for k in 0..4 {
+                            want[j][k] += 2.0 * terms[k] * x[j] / n;
+                        }
+                    }
+                }
+                assert!((batch.risks[i] - risk).abs() < 1e-12 * (1.0 + risk));
+                assert!((moments.errors(theta)[e] - risk).abs() < 1e-12 * (1.0 + risk));
+                let all = [&batch.gradients, &batch.along_theta, &batch.along_bias, &batch.products];
+                for (k, got) in all.into_iter().enumerate() {
+                    for j in 0..width {
+                        assert!((got[i * width + j] - want[j][k]).abs() < 1e-11, "{d} {k} {j}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn gradients_are_differences_of_risks() {
+        let (x, y) = rows(50, 3, 1);
+        let moments = Moments::of_samples(3, &[(&x, &y)], &Interrupt::default()).unwrap();
+        let (theta, _) = rows(1, 4, 2);
+        let mut batch = Batch::new(&moments, NEEDS, 1).unwrap();
+        moments.first(&theta, NEEDS, &mut batch);
+        for j in 0..4 {
+            let (mut up, mut down) = (theta.clone(), theta.clone());
+            up[j] += 1e-3;
+            down[j] -= 1e-3;
+            let slope = (moments.errors(&up)[0] - moments.errors(&down)[0]) / 2e-3;
+            assert!((slope - batch.gradients[j]).abs() < 1e-10);
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let message = |inputs: Vec<f64>, cross: &[f64], n: f64| {
+            Moments::new(1, inputs, cross, vec![1.0], vec![n]).unwrap_err().to_string()
+        };
+        let good = || vec![2.0, 0.5, 0.5, 1.0];
+        assert!(Moments::new(1, good(), &[0.0, 0.0], vec![1.0], vec![1.0]).is_ok());
+        assert_eq!(message(good(), &[0.0, 0.0], 0.0), "n[0] is 0: it must be positive and finite");
+        assert!(message(good(), &[0.0], 1.0).starts_with("c must have 2 values"));
+        assert!(message(good(), &[0.0, f64::NAN], 1.0).contains("moments must be finite"));
+        assert!(message(vec![2.0, 0.5, 0.4, 1.0], &[0.0, 0.0], 1.0).starts_with("S[0] must be symmetric"));
+        assert!(message(vec![2.0, 0.5, 0.5, 2.0], &[0.0, 0.0], 1.0).starts_with("S[0] must end in 1"));
+    }
+
+    #[test]
+    fn single_samples_have_no_gradients_here() {
+        let moments = Moments::new(1, vec![1.0, 0.0, 0.0, 1.0], &[0.0; 2], vec![1.0], vec![1.0]).unwrap();
+        assert!(moments.offers(Needs { squares: true, ..Needs::default() }).is_err());
+        assert!(moments.offers(NEEDS).is_ok());
+    }
+}

@@ -248,19 +248,6 @@ fn total(x: &[f64; SIDE]) -> f64 {
     ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7]))
 }
 
-/// 1 / x for x in [1, 2], within 2 ulp.
-#[inline(always)]
-fn inverse<V: Vectors<f64>>(simd: V, x: V::V) -> V::V {
-    // a line, then twice the digits with each step of Newton; the first two steps in one
-    let mut y = simd.mul_add(simd.splat(-8.0 / 17.0), x, simd.splat(24.0 / 17.0));
-    let negative = simd.sub(simd.splat(0.0), x);
-    for _ in 0..4 {
-        let error = simd.mul_add(negative, y, simd.splat(1.0));
-        y = simd.mul_add(y, error, y);
-    }
-    y
-}
-
 #[inline(always)]
 fn near<V: Vectors<f64>, const C: bool, const R: bool, const S: bool>(
     simd: V,
@@ -279,7 +266,7 @@ fn near<V: Vectors<f64>, const C: bool, const R: bool, const S: bool>(
             let weight = simd.load(&rule.near_weights[block + lane..]);
             let below = simd.min(t, simd.sub(zero, t));
             let e = simd.exp_nonpositive(below);
-            let large = inverse(simd, simd.add(one, e));
+            let large = simd.div(one, simd.add(one, e));
             let small = simd.mul(e, large);
             let p = simd.select(t, zero, large, small);
             let q = simd.select(t, zero, small, large);
@@ -331,7 +318,7 @@ fn horner<V: Vectors<f64>, const N: usize>(simd: V, x: V::V, coefficients: [f64;
 fn softplus<V: Vectors<f64>>(simd: V, t: V::V, large: V::V) -> V::V {
     let (zero, one) = (simd.splat(0.0), simd.splat(1.0));
     // -ln(large) = 2 artanh(z), z = (1 - large) / (1 + large) <= 1/3
-    let z = simd.mul(simd.sub(one, large), inverse(simd, simd.add(one, large)));
+    let z = simd.div(simd.sub(one, large), simd.add(one, large));
     let series = horner(simd, simd.mul(z, z), ARTANH);
     simd.mul_add(z, series, simd.max(simd.sub(zero, t), zero))
 }

@@ -283,3 +283,96 @@ pub fn objective_gradient(
     }
     Ok(out)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::invariance::{Moments, learner, learners};
+
+    fn moments() -> Moments {
+        let inputs = vec![2.0, 0.3, 0.3, 1.0, 1.0, -0.5, -0.5, 1.0];
+        Moments::new(1, inputs, &[1.0, 0.2, -0.5, 0.9], vec![3.0, 4.0], vec![10.0, 30.0]).unwrap()
+    }
+
+    fn parameters(objective: &dyn Objective, run: usize) -> Vec<f64> {
+        let own = objective.parameters().iter().map(|_| 0.5);
+        [0.01 * (run + 1) as f64, 0.001 * run as f64].into_iter().chain(own).collect()
+    }
+
+    #[test]
+    fn a_run_does_not_depend_on_the_others() {
+        let environments = moments();
+        for &objective in learners() {
+            let fits = (0..objective.parameters().len()).all(|i| objective.fault(i, 0.5).is_none());
+            if environments.offers(objective.needs()).is_err() || !fits {
+                continue;
+            }
+            let stop = Interrupt::default();
+            let parameters: Vec<_> = (0..19).map(|run| parameters(objective, run)).collect();
+            let starts: Vec<_> = (0..19).map(|run| vec![0.1 * f64::from(run), -0.3]).collect();
+            let all = train(&environments, objective, &parameters.concat(), &starts.concat(), 50, &stop).unwrap();
+            for run in 0..19 {
+                let alone = train(&environments, objective, &parameters[run], &starts[run], 50, &stop).unwrap();
+                let bits = |theta: &[f64]| theta.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
+                assert_eq!(bits(&alone.theta), bits(&all.theta[2 * run..2 * run + 2]), "{objective:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_run_that_diverges_stops_and_the_others_go_on() {
+        let environments = moments();
+        let mask = learner("and-mask").unwrap();
+        // theta is multiplied with -9 in each step of the second run, give or take a unit
+        let parameters = [0.01, 0.0, 0.9, 10.0, 1.0, 0.9, 0.02, 0.0, 0.9];
+        let start = [0.5; 6];
+        let out = train(&environments, mask, &parameters, &start, 1000, &Interrupt::default()).unwrap();
+        assert_eq!(out.diverged, [false, true, false]);
+        assert!(out.steps[1] > 300 && out.steps[1] < 330 && out.steps[0] == 1000 && out.steps[2] == 1000);
+        assert!(out.theta[2..4].iter().any(|value| !value.is_finite()));
+        let alone = train(&environments, mask, &parameters[6..], &start[4..], 1000, &Interrupt::default()).unwrap();
+        assert!(alone.theta.iter().zip(&out.theta[4..]).all(|(a, b)| a.to_bits() == b.to_bits()));
+    }
+
+    #[test]
+    fn no_steps_and_no_runs_are_fine() {
+        let environments = moments();
+        let erm = learner("erm").unwrap();
+        let out = train(&environments, erm, &[0.1, 0.0], &[1.0, 2.0], 0, &Interrupt::default()).unwrap();
+        assert!(out.theta == [1.0, 2.0] && out.steps == [0] && out.diverged == [false]);
+        assert!(train(&environments, erm, &[], &[], 5, &Interrupt::default()).unwrap().theta.is_empty());
+    }
+
+    #[test]
+    fn an_interrupt_is_an_error() {
+        let stop = Interrupt::default();
+        stop.raise();
+        let erm = learner("erm").unwrap();
+        assert_eq!(train(&moments(), erm, &[0.1, 0.0], &[1.0, 2.0], 5, &stop).unwrap_err(), Error::Interrupted);
+    }
+
+    #[test]
+    fn values_out_of_range_are_named() {
+        let message = |name: &str, parameters: &[f64], start: &[f64]| {
+            train(&moments(), learner(name).unwrap(), parameters, start, 5, &Interrupt::default())
+                .unwrap_err()
+                .to_string()
+        };
+        assert_eq!(message("erm", &[-1.0, 0.0], &[0.0; 2]), "parameters[0, 0] is -1: lr must not be negative");
+        assert_eq!(
+            message("erm", &[0.1, 0.0, 0.1, f64::NAN], &[0.0; 4]),
+            "parameters[1, 1] is NaN: weight_decay must be finite"
+        );
+        assert_eq!(
+            message("irmv1", &[0.1, 0.0, 1.5], &[0.0; 2]),
+            "parameters[0, 2] is 1.5: penalty_weight must lie in [0, 1]"
+        );
+        assert_eq!(
+            message("iga", &[0.1, 0.0, -3.0], &[0.0; 2]),
+            "parameters[0, 2] is -3: penalty must not be negative"
+        );
+        assert_eq!(message("erm", &[0.1, 0.0], &[0.0, f64::INFINITY]), "initial[0, 1] is inf: it must be finite");
+        assert!(message("erm", &[0.1, 0.0], &[0.0; 4]).starts_with("parameters and initial must have as many rows"));
+        assert!(learner("nobody").unwrap_err().to_string().starts_with("learner must be one of erm, irmv1, iga"));
+    }
+}
