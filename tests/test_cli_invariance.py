@@ -138,5 +138,5 @@ def test_problems_and_learners_are_listed(capsys: pytest.CaptureFixture[str]) ->
     assert main(["ls", "learners", "--format", "json"]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert [row["name"] for row in rows] == learners.names()
-    assert {row["name"]: row["tasks"] for row in rows}["Fishr"] == "classification"
+    assert {row["name"]: row["trained on"] for row in rows}["ICP"] == "rows"
     assert all(row["summary"] for row in rows)

@@ -430,7 +430,9 @@ def test_runs_that_do_not_fit(learner: str, parameters: Any, initial: Any, messa
 def test_predictors_that_do_not_fit() -> None:
     data = _core.environments_from_samples([X], [Y], "classification")
     for call in (data.risks, data.errors, data.gradients):
-        with pytest.raises(ValueError, match="theta must have 3 columns, the weights of the features and the bias; got 2"):
+        with pytest.raises(
+            ValueError, match="theta must have 3 columns, the weights of the features and the bias; got 2"
+        ):
             call([[0.0, 0.0]])
     with pytest.raises(OverflowError):
         data.train("erm", [[0.1, 0.0]], [[0.0] * 3], -1)

@@ -238,6 +238,17 @@ def test_the_count_rarely_passes_what_is_at_the_boundary() -> None:
     assert passed / 400 < 0.08
 
 
+def test_a_t_test_passes_what_is_at_its_boundary_more_than_twice_as_often_as_it_says() -> None:
+    """One in ten replicates unsolved, so that the mean distance is a tenth of the gap: why verdicts count."""
+    rng = np.random.default_rng(3)
+    runs, n = 4000, 30
+    gap = 0.45 + rng.normal(0, 0.005, (runs, n))
+    contrast = np.where(rng.random((runs, n)) < 0.1, gap, 0.0) - 0.1 * gap
+    t = contrast.mean(axis=1) / (contrast.std(axis=1, ddof=1) / math.sqrt(n))
+    passed = int((t < stats.t.ppf(0.05, n - 1)).sum())
+    assert passed / runs > 0.1
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

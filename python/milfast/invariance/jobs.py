@@ -222,7 +222,7 @@ class Data:
     def __init__(self, problem: Problem, n: int | None) -> None:
         self.problem = problem
         self.draw = None if n is None else problem.draw(n)
-        self._made: dict[str, Any] = {}
+        self._made: dict[tuple[str, bool, bool], Any] = {}
 
     def rows(self, split: str, *, oracle: bool = False) -> list[Environment]:
         """Rows of a split.
@@ -240,13 +240,15 @@ class Data:
         found: list[Environment] = getattr(self.draw, f"oracle_{split}" if oracle else split)
         return found
 
-    def environments(self, split: str, *, oracle: bool = False) -> Any:
+    def environments(self, split: str, *, oracle: bool = False, squares: bool = False) -> Any:
         """What the engine makes of the rows of a split, or of the distribution.
 
         Parameters
         ----------
         split : {"train", "validation", "test"}
         oracle : bool
+        squares : bool
+            Whether second moments of a regression are not enough.
 
         Returns
         -------
@@ -254,11 +256,11 @@ class Data:
         """
         if self.draw is None:
             return self._oracle_population if oracle else self._population
-        key = f"oracle {split}" if oracle else split
+        key = split, oracle, squares
         if key not in self._made:
             rows = self.rows(split, oracle=oracle)
             self._made[key] = _core.environments_from_samples(
-                [e.X for e in rows], [e.y for e in rows], self.problem.task
+                [e.X for e in rows], [e.y for e in rows], self.problem.task, squares=squares
             )
         return self._made[key]
 
@@ -374,9 +376,9 @@ def run_job(job: Job) -> dict[str, Any]:
 
 def _trained(job: Job, objective: str, trials: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """All trials stepped together by the engine."""
-    data, oracle = job.data, job.subject.learner.oracle
-    problem = data.problem
-    train = data.environments("train", oracle=oracle)
+    data, learner = job.data, job.subject.learner
+    problem, oracle = data.problem, learner.oracle
+    train = data.environments("train", oracle=oracle, squares=getattr(learner, "squares", False))
     known = _core.invariance_learners()[objective]
     parameters = np.array([[float(trial[name]) for name in known] for trial in trials])
     gave = train.train(objective, parameters, job.starts(problem.n_features), job.n_steps)
@@ -385,7 +387,7 @@ def _trained(job: Job, objective: str, trials: Sequence[Mapping[str, Any]]) -> d
     test = None
     if job.engine == "samples":
         validation = data.environments("validation", oracle=oracle).errors(theta)
-        if job.mode == "paper" or problem.test_shuffle != "invariant":
+        if job.mode == "paper":
             test = data.environments("test", oracle=oracle).errors(theta)
     else:
         validation = problem.training_risk(coef, intercept, oracle=oracle)
@@ -393,7 +395,7 @@ def _trained(job: Job, objective: str, trials: Sequence[Mapping[str, Any]]) -> d
     return {
         "validation": _plain(validation),
         "test": None if test is None else _plain(test),
-        "exact": _plain(problem.risk(coef, intercept)) if problem.test_shuffle == "invariant" else None,
+        "exact": _plain(problem.risk(coef, intercept)),
         "share": _plain(problem.spurious_share(coef)),
         "diverged": (diverged | constant).tolist(),
         "steps": gave["step"].tolist(),
@@ -422,7 +424,7 @@ def _fitted(job: Job, trials: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         exact.append(problem.risk(coef, intercept))
         share.append(problem.spurious_share(coef))
         diverged.append(not spread > 0)
-    linear = problem.test_shuffle == "invariant" and np.isfinite(exact).any()
+    linear = np.isfinite(exact).any()
     return {
         "validation": _plain(np.array(validation)),
         "test": _plain(np.array(test)),
