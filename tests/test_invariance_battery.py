@@ -514,7 +514,10 @@ def test_a_record_holds_what_the_tables_need(tmp_path: Path) -> None:
     pages = tmp_path / "page.md"
     places = ("default", "environments", "paper-total", "verdicts", "details", "strict-total")
     pages.write_text("".join(f"<!-- invariance: {name} -->\n<!-- end -->\n" for name in places))
-    assert record.main([str(path), "--results", str(tmp_path), "--pages", str(pages)]) == 0
+    pytest.importorskip("matplotlib")
+    arguments = ["--results", str(tmp_path), "--pages", str(pages), "--pictures", str(tmp_path)]
+    assert record.main([str(path), *arguments]) == 0
+    assert "AND-mask" in (tmp_path / "invariance-verdicts.svg").read_text()
     text = pages.read_text()
     assert "| Example1 | ERM | " in text
     assert "13.3629 ± 1.4867" in text

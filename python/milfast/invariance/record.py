@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import math
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from milfast.invariance import jobs as battery_jobs
-from milfast.invariance.battery import combine
+from milfast.invariance.battery import Battery, combine
 from milfast.invariance.verdict import RatioInterval
 from milfast.report import records
 from milfast.study import Store
@@ -17,12 +18,16 @@ from milfast.study import Store
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from milfast.study import Record
+
 #: Kind of the places of tables in pages.
 KIND = "invariance"
 #: Files of the record, by mode.
 FILES = {"paper": "invariance-paper.json", "strict": "invariance-strict.json"}
 #: Setting of the default table.
 DEFAULT = {"n_env": 3, "d_inv": 5, "d_spu": 5}
+#: Settings that are swept over.
+SWEPT: tuple[Literal["n_env", "d_spu"], ...] = ("n_env", "d_spu")
 
 Row = dict[str, Any]
 
@@ -45,16 +50,9 @@ def collect(paths: Iterable[Path]) -> dict[str, dict[str, Any]]:
     ValueError
         When a study has jobs that are not done: figures of a part are not those of the whole.
     """
-    pairs, provenances = [], []
-    for path in paths:
-        with Store(path, write=False) as store:
-            found = [record for record in store.records() if record.spec["function"] == battery_jobs.FUNCTION]
-        left = sum(record.result is None for record in found)
-        if left:
-            raise ValueError(f"{path}: {left} of {len(found)} jobs are not done: run the command of the study again")
-        pairs += [(record.spec, record.result or {}) for record in found]
-        provenances += [record.provenance for record in found if record.provenance is not None]
-    rows = combine(pairs).to_dict()["cells"]
+    found = [record for path in paths for record in _done(path)]
+    provenances = [record.provenance for record in found if record.provenance is not None]
+    rows = combine((record.spec, record.result or {}) for record in found).to_dict()["cells"]
     taken: dict[str, dict[str, Any]] = {}
     for mode in FILES:
         cells = [{key: value for key, value in row.items() if value is not None} for row in rows if row["mode"] == mode]
@@ -70,6 +68,52 @@ def collect(paths: Iterable[Path]) -> dict[str, dict[str, Any]]:
                 "cells": [_rounded(cell) for cell in cells],
             }
     return taken
+
+
+def _done(path: Path) -> list[Record]:
+    """Jobs of a study, all of which are done."""
+    with Store(path, write=False) as store:
+        found = [record for record in store.records() if record.spec["function"] == battery_jobs.FUNCTION]
+    left = sum(record.result is None for record in found)
+    if left:
+        raise ValueError(f"{path}: {left} of {len(found)} jobs are not done: run the command of the study again")
+    return found
+
+
+def pictures(paths: Iterable[Path]) -> dict[str, str]:
+    """Pictures of studies that are done.
+
+    Parameters
+    ----------
+    paths : iterable of Path
+        Files of `milfast invariance --out`.
+
+    Returns
+    -------
+    dict of str to str
+        SVG files by name: "invariance-verdicts" of strict mode, "invariance-n_env" and "invariance-d_spu" of sweeps.
+
+    Raises
+    ------
+    ImportError
+        When matplotlib is missing.
+    ValueError
+        As `collect`.
+    """
+    from milfast.report import invariance_plots
+    from milfast.report.pictures import fixed_svg
+
+    battery = combine((record.spec, record.result or {}) for path in paths for record in _done(path))
+    made = {}
+    rows = [(cell, cell.to_dict()) for cell in battery.cells]
+    judged = Battery(tuple(cell for cell, row in rows if cell.verdict is not None and _is_default(row)))
+    if judged.cells:
+        made["invariance-verdicts"] = fixed_svg(lambda: invariance_plots.verdict_plot(judged))
+    for over in SWEPT:
+        swept = Battery(tuple(c for c, row in rows if c.mode == "paper" and _is_default(row, but=over)))
+        if len({getattr(cell, over) for cell in swept.cells}) > 1:
+            made[f"invariance-{over}"] = fixed_svg(partial(invariance_plots.sweep_plot, swept, over, published=True))
+    return made
 
 
 def _rounded(value: Any) -> Any:
@@ -108,7 +152,7 @@ def tables(record: dict[str, Any]) -> dict[str, str]:
         if default:
             made["default"] = _beside(default)
             made["environments"] = _environments(default)
-        for key in ("n_env", "d_spu"):
+        for key in SWEPT:
             swept = [cell for cell in cells if _is_default(cell, but=key)]
             if len({cell[key] for cell in swept}) > 1:
                 made[key] = _swept(swept, key)
@@ -321,7 +365,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--pages", type=Path, nargs="*", default=[], metavar="FILE", help="pages with places for tables"
     )
+    parser.add_argument(
+        "--pictures", type=Path, metavar="FOLDER", help="draw the pictures of the studies into this folder"
+    )
     options = parser.parse_args(arguments)
+    if options.pictures is not None:
+        for name, text in pictures(options.studies).items():
+            (options.pictures / f"{name}.svg").write_text(text, encoding="utf-8", newline="\n")
     for mode, found in collect(options.studies).items():
         (options.results / FILES[mode]).write_text(records.to_json(found), encoding="utf-8")
     for name in FILES.values():
