@@ -77,7 +77,8 @@ class Cell:
         Which ones are there.
     published : Published or None
     of_published_trial : tuple of float or None
-        Mean and SD of the trial that was chosen for the published table, where another one was chosen here.
+        Mean and SD of the trial that was chosen for the published table, where another one was chosen here, and by how
+        much its mean validation error is larger, as a share of the least.
     verdict : Verdict or None
         In strict mode, where ERM and the Oracle are there for two replicates at least.
     log_p_pass, log_p_fail, log_p_better : float
@@ -108,7 +109,7 @@ class Cell:
     optimum: NDArray[np.float64]
     replicates: tuple[int, ...]
     published: Published | None
-    of_published_trial: tuple[float, float] | None = None
+    of_published_trial: tuple[float, float, float] | None = None
     verdict: Verdict | None = None
     log_p_pass: float = math.nan
     log_p_fail: float = math.nan
@@ -190,6 +191,9 @@ class Cell:
             "published_trial": None if self.published is None else self.published.trial,
             "mean_of_published_trial": None if self.of_published_trial is None else self.of_published_trial[0],
             "sd_of_published_trial": None if self.of_published_trial is None else self.of_published_trial[1],
+            "margin_of_published_trial": None
+            if self.of_published_trial is None
+            else _finite(self.of_published_trial[2]),
             "published_faulty": None if self.published is None else self._beside_the_fault,
             "replicates": len(self.replicates),
             "diverged": int(self.diverged.sum()),
@@ -725,7 +729,10 @@ def _cell(given: Mapping[str, Any], gave: Mapping[int, Mapping[str, Any]], selec
     theirs = None
     trial = known.trial if known is not None and given["mode"] == "paper" and chosen == "pooled" else None
     if trial is not None and trial != int(choices[0]) and trial < len(measured[0]):
-        theirs = _mean_sd(np.stack([errors[trial] for errors in measured]))
+        validation = errors.mean(axis=0)
+        least = float(validation.min())
+        margin = (float(validation[trial]) - least) / least if least else math.nan
+        theirs = *_mean_sd(np.stack([risks[trial] for risks in measured])), margin
     picked = list(zip(results, choices.tolist(), strict=True))
     with np.errstate(invalid="ignore"):
         share = np.array([_array(result["share"])[k].mean() for result, k in picked])

@@ -199,8 +199,9 @@ def _beside(cells: Sequence[Row]) -> str:
     text = _table(heads, rows)
     if known:
         text += (
-            f"\n\nOf {len(known)} cells {close} have the published mean to all four decimals; the largest difference "
-            f"is {max(known):.1e}."
+            f"\n\nOf {len(known)} cells {close} have the published mean to all four decimals, and "
+            f"{sum(difference <= 1e-4 for difference in known)} are within 0.0001 of it; the largest difference is "
+            f"{max(known):.1e}."
         )
     return text
 
@@ -211,7 +212,9 @@ def _trials(cell: Row) -> str:
     if "mean_of_published_trial" not in cell:
         return text
     theirs = f"{cell['mean_of_published_trial']:.4f} ± {cell['sd_of_published_trial']:.4f}"
-    return f"{text}; of the published one, {cell['published_trial']}: {theirs}"
+    by = cell.get("margin_of_published_trial")
+    margin = "" if by is None else f", its validation error larger by a share of {by:.0e}" if by else ", a tie"
+    return f"{text}; the published one, {cell['published_trial']}: {theirs}{margin}"
 
 
 def _published(cell: Row) -> str:
