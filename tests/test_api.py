@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import milfast
+import milfast.invariance
 from milfast import _core
 
 STUB = Path(milfast.__file__).with_name("_core.pyi")
@@ -25,6 +26,8 @@ PACKAGES = (
     "milfast.uncertainty",
     "milfast.datasets",
     "milfast.models",
+    "milfast.invariance",
+    "milfast.invariance.learners",
 )
 
 
@@ -46,6 +49,8 @@ def public_objects() -> list[Any]:
         except ImportError:  # torch is missing; its models are looked at where it is there
             continue
         found[f"model {name}"] = kind
+    for name in milfast.invariance.learners.names():
+        found[f"learner {name}"] = milfast.invariance.learners.get(name)
     documentation = {name: [inspect.getdoc(value)] for name, value in found.items()}
     for name, value in list(found.items()):
         if inspect.isclass(value):

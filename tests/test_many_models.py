@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from milfast.uncertainty import friedman
-from milfast.uncertainty.many import _wilcoxon, range_quantile, range_tail
+from milfast.uncertainty.many import range_quantile, range_tail
+from milfast.uncertainty.signed_rank import wilcoxon
 
 TABLES = st.tuples(st.integers(3, 5), st.integers(2, 9)).flatmap(
     lambda size: st.lists(
@@ -173,7 +174,7 @@ def test_holm_and_a_control() -> None:
 
 @given(st.lists(st.integers(-6, 6), min_size=1, max_size=10))
 def test_wilcoxon_is_the_count_of_all_signs(d: list[int]) -> None:
-    statistic, log_p = _wilcoxon(np.array(d, dtype=float))
+    statistic, log_p = wilcoxon(np.array(d, dtype=float))
     moved = [x for x in d if x]
     ranks = stats.rankdata(np.abs(moved)) if moved else []
     won = sum(r for r, x in zip(ranks, moved, strict=True) if x > 0)
@@ -186,9 +187,9 @@ def test_wilcoxon_is_the_count_of_all_signs(d: list[int]) -> None:
 def test_long_wilcoxon_is_that_of_scipy() -> None:
     d = np.random.default_rng(3).normal(0.3, 1, 200)
     found = stats.wilcoxon(d, method="approx", correction=False)
-    assert _wilcoxon(d) == pytest.approx((found.statistic, math.log(found.pvalue)))
+    assert wilcoxon(d) == pytest.approx((found.statistic, math.log(found.pvalue)))
     short = d[:60]
-    assert math.exp(_wilcoxon(short)[1]) == pytest.approx(stats.wilcoxon(short, method="exact").pvalue)
+    assert math.exp(wilcoxon(short)[1]) == pytest.approx(stats.wilcoxon(short, method="exact").pvalue)
 
 
 # ---------------------------------------------------------------- messages

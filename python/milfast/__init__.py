@@ -21,7 +21,7 @@ from milfast._core import (
 from milfast.bags import Bags
 
 if TYPE_CHECKING:
-    from milfast import checks, consistency, datasets, models, study, uncertainty
+    from milfast import checks, consistency, datasets, invariance, models, study, uncertainty
     from milfast.accumulator import AUCAccumulator
     from milfast.checks import check_model, sample_bags
     from milfast.evaluation import evaluate
@@ -44,6 +44,7 @@ __all__ = [
     "datasets",
     "evaluate",
     "get_num_threads",
+    "invariance",
     "jaccard_matrix",
     "models",
     "rbf_gram",
@@ -63,6 +64,7 @@ _LAZY = {
     "consistency": None,
     "datasets": None,
     "evaluate": "evaluation",
+    "invariance": None,
     "models": None,
     "sample_bags": "checks",
     "study": None,

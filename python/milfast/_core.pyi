@@ -6,6 +6,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 __all__ = [
     "Accumulator",
+    "Environments",
     "KernelRows",
     "agreement_matrix",
     "agreement_summary",
@@ -20,8 +21,12 @@ __all__ = [
     "chance_levels",
     "delong",
     "delong_covariance",
+    "environments_from_mixtures",
+    "environments_from_moments",
+    "environments_from_samples",
     "get_num_threads",
     "intersections",
+    "invariance_learners",
     "jaccard_matrix",
     "kernel_sums",
     "placements",
@@ -62,6 +67,22 @@ class Accumulator:
     ) -> tuple[NDArray[np.uint64], NDArray[np.float64], NDArray[np.uint64], NDArray[np.uint64]] | None: ...
     def kept(self) -> tuple[NDArray[np.float64], NDArray[np.bool_]] | None: ...
     def restore(self, numbers: ArrayLike, values: ArrayLike, neg: ArrayLike, pos: ArrayLike) -> None: ...
+
+@final
+class Environments:
+    @property
+    def n_environments(self) -> int: ...
+    @property
+    def n_features(self) -> int: ...
+    @property
+    def task(self) -> str: ...
+    def risks(self, theta: ArrayLike) -> NDArray[np.float64]: ...
+    def errors(self, theta: ArrayLike) -> NDArray[np.float64]: ...
+    def gradients(self, theta: ArrayLike) -> NDArray[np.float64]: ...
+    def objective_gradient(self, learner: str, parameters: ArrayLike, theta: ArrayLike) -> NDArray[np.float64]: ...
+    def train(
+        self, learner: str, parameters: ArrayLike, initial: ArrayLike, n_steps: int
+    ) -> dict[str, NDArray[Any]]: ...
 
 @final
 class KernelRows:
@@ -142,6 +163,15 @@ def delong(scores: ArrayLike, labels: ArrayLike, *, pos_label: object = None) ->
 def delong_covariance(
     scores: ArrayLike, labels: ArrayLike, *, pos_label: object = None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], int, int]: ...
+def environments_from_mixtures(
+    probabilities: ArrayLike, labels: ArrayLike, means: ArrayLike, covariance: ArrayLike
+) -> Environments: ...
+def environments_from_moments(
+    S: ArrayLike, c: ArrayLike, v: ArrayLike, n: ArrayLike, *, normal: bool = False
+) -> Environments: ...
+def environments_from_samples(
+    X: Sequence[ArrayLike], y: Sequence[ArrayLike], task: str, *, squares: bool = False
+) -> Environments: ...
 def get_num_threads() -> int: ...
 def intersections(
     error_sets: ArrayLike,
@@ -150,6 +180,7 @@ def intersections(
     sample_weight: ArrayLike | None = None,
     n_samples: int | None = None,
 ) -> NDArray[Any]: ...
+def invariance_learners() -> dict[str, tuple[str, ...]]: ...
 def jaccard_matrix(error_sets: ArrayLike, *, n_samples: int | None = None) -> NDArray[np.float64]: ...
 def kernel_sums(
     X: ArrayLike,

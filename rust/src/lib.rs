@@ -15,6 +15,7 @@ pub mod delong;
 pub mod error;
 pub mod error_sets;
 pub mod gram;
+pub mod invariance;
 pub mod kernel_rows;
 pub mod labels;
 pub mod memory;

@@ -40,6 +40,10 @@ pub trait Kernel {
 
 /// The instruction set in use: the best one the processor has, or a lower one that `MILFAST_SIMD` asks for.
 pub fn level() -> Level {
+    #[cfg(test)]
+    if let Some(level) = FORCED.get() {
+        return level;
+    }
     static LEVEL: OnceLock<Level> = OnceLock::new();
     *LEVEL.get_or_init(|| {
         let wanted = match std::env::var(SIMD_VARIABLE).as_deref() {
@@ -294,7 +298,8 @@ mod x86 {
     macro_rules! vectors {
         ($(#[$doc:meta])* $name:ident, $type:ty, $v:ty, $width:literal, $many:literal, $splat:ident, $load:ident,
          $store:ident, $add:ident, $sub:ident, $mul:ident, $mul_add:ident, $min:ident, $max:ident,
-         |$x:ident, $limit:ident, $below:ident, $other:ident| $select:expr, |$m:ident, $k:ident| $scaled:expr) => {
+         $div:ident, |$x:ident, $limit:ident, $below:ident, $other:ident| $select:expr,
+         |$m:ident, $k:ident| $scaled:expr, |$f:ident, $signs:ident| $flip:expr $(, $more:item)*) => {
             $(#[$doc])*
             #[derive(Clone, Copy)]
             pub(super) struct $name(pub(super) ());
@@ -344,39 +349,71 @@ mod x86 {
                     unsafe { $select }
                 }
                 #[inline(always)]
+                fn div(self, a: $v, b: $v) -> $v {
+                    unsafe { $div(a, b) }
+                }
+                #[inline(always)]
                 fn scaled(self, $m: $v, $k: $v) -> $v {
                     unsafe { $scaled }
                 }
+                #[inline(always)]
+                fn flip(self, $f: $v, $signs: $v) -> $v {
+                    unsafe { $flip }
+                }
+                $($more)*
             }
         };
     }
     vectors!(
         /// Four float64.
         Avx2F64, f64, __m256d, 4, false, _mm256_set1_pd, _mm256_loadu_pd, _mm256_storeu_pd, _mm256_add_pd,
-        _mm256_sub_pd, _mm256_mul_pd, _mm256_fmadd_pd, _mm256_min_pd, _mm256_max_pd,
+        _mm256_sub_pd, _mm256_mul_pd, _mm256_fmadd_pd, _mm256_min_pd, _mm256_max_pd, _mm256_div_pd,
         |x, limit, below, other| _mm256_blendv_pd(other, below, _mm256_cmp_pd::<_CMP_LT_OQ>(x, limit)),
-        |m, k| _mm256_castsi256_pd(_mm256_add_epi64(_mm256_castpd_si256(m), _mm256_slli_epi64::<52>(_mm256_castpd_si256(k))))
+        |m, k| _mm256_castsi256_pd(_mm256_add_epi64(_mm256_castpd_si256(m), _mm256_slli_epi64::<52>(_mm256_castpd_si256(k)))),
+        |f, signs| _mm256_xor_pd(f, signs)
     );
     vectors!(
         /// Eight float32.
         Avx2F32, f32, __m256, 8, false, _mm256_set1_ps, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_add_ps,
-        _mm256_sub_ps, _mm256_mul_ps, _mm256_fmadd_ps, _mm256_min_ps, _mm256_max_ps,
+        _mm256_sub_ps, _mm256_mul_ps, _mm256_fmadd_ps, _mm256_min_ps, _mm256_max_ps, _mm256_div_ps,
         |x, limit, below, other| _mm256_blendv_ps(other, below, _mm256_cmp_ps::<_CMP_LT_OQ>(x, limit)),
-        |m, k| _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(m), _mm256_slli_epi32::<23>(_mm256_castps_si256(k))))
+        |m, k| _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(m), _mm256_slli_epi32::<23>(_mm256_castps_si256(k)))),
+        |f, signs| _mm256_xor_ps(f, signs),
+        #[inline(always)]
+        fn add_halves(self, x: &[f32; 16], sums: &mut [f64; 8]) {
+            unsafe {
+                let x = _mm256_add_ps(_mm256_loadu_ps(x.as_ptr()), _mm256_loadu_ps(x[8..].as_ptr()));
+                let low = _mm256_cvtps_pd(_mm256_castps256_ps128(x));
+                let high = _mm256_cvtps_pd(_mm256_extractf128_ps::<1>(x));
+                let (first, second) = sums.split_at_mut(4);
+                _mm256_storeu_pd(first.as_mut_ptr(), _mm256_add_pd(_mm256_loadu_pd(first.as_ptr()), low));
+                _mm256_storeu_pd(second.as_mut_ptr(), _mm256_add_pd(_mm256_loadu_pd(second.as_ptr()), high));
+            }
+        }
     );
     vectors!(
         /// Eight float64.
         Avx512F64, f64, __m512d, 8, true, _mm512_set1_pd, _mm512_loadu_pd, _mm512_storeu_pd, _mm512_add_pd,
-        _mm512_sub_pd, _mm512_mul_pd, _mm512_fmadd_pd, _mm512_min_pd, _mm512_max_pd,
+        _mm512_sub_pd, _mm512_mul_pd, _mm512_fmadd_pd, _mm512_min_pd, _mm512_max_pd, _mm512_div_pd,
         |x, limit, below, other| _mm512_mask_blend_pd(_mm512_cmp_pd_mask::<_CMP_LT_OQ>(x, limit), other, below),
-        |m, k| _mm512_castsi512_pd(_mm512_add_epi64(_mm512_castpd_si512(m), _mm512_slli_epi64::<52>(_mm512_castpd_si512(k))))
+        |m, k| _mm512_castsi512_pd(_mm512_add_epi64(_mm512_castpd_si512(m), _mm512_slli_epi64::<52>(_mm512_castpd_si512(k)))),
+        |f, signs| _mm512_xor_pd(f, signs)
     );
     vectors!(
         /// Sixteen float32.
         Avx512F32, f32, __m512, 16, true, _mm512_set1_ps, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_add_ps,
-        _mm512_sub_ps, _mm512_mul_ps, _mm512_fmadd_ps, _mm512_min_ps, _mm512_max_ps,
+        _mm512_sub_ps, _mm512_mul_ps, _mm512_fmadd_ps, _mm512_min_ps, _mm512_max_ps, _mm512_div_ps,
         |x, limit, below, other| _mm512_mask_blend_ps(_mm512_cmp_ps_mask::<_CMP_LT_OQ>(x, limit), other, below),
-        |m, k| _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(m), _mm512_slli_epi32::<23>(_mm512_castps_si512(k))))
+        |m, k| _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(m), _mm512_slli_epi32::<23>(_mm512_castps_si512(k)))),
+        |f, signs| _mm512_xor_ps(f, signs),
+        #[inline(always)]
+        fn add_halves(self, x: &[f32; 16], sums: &mut [f64; 8]) {
+            unsafe {
+                let x = _mm256_add_ps(_mm256_loadu_ps(x.as_ptr()), _mm256_loadu_ps(x[8..].as_ptr()));
+                let sum = _mm512_add_pd(_mm512_loadu_pd(sums.as_ptr()), _mm512_cvtps_pd(x));
+                _mm512_storeu_pd(sums.as_mut_ptr(), sum);
+            }
+        }
     );
 }
 
@@ -424,6 +461,7 @@ pub trait Real:
     + std::ops::Add<Output = Self>
     + std::ops::Sub<Output = Self>
     + std::ops::Mul<Output = Self>
+    + std::ops::Div<Output = Self>
     + std::ops::AddAssign
     + 'static
 {
@@ -456,6 +494,9 @@ pub trait Real:
     /// This value in [1/2, 2) times 2^k, where k was rounded with [`Real::ROUND`].
     #[must_use]
     fn scaled(self, k: Self) -> Self;
+    /// This value, with the other sign where `signs` is -0; where that is 0 nothing changes.
+    #[must_use]
+    fn flip(self, signs: Self) -> Self;
     /// e^x for x <= 0, within 2 ulp; below the normal range of results it is 0.
     #[cfg(test)]
     fn exp_nonpositive(x: Self) -> Self {
@@ -494,6 +535,10 @@ macro_rules! real {
             #[inline(always)]
             fn scaled(self, k: Self) -> Self {
                 $type::from_bits(self.to_bits().wrapping_add(k.to_bits() << $mantissa_bits))
+            }
+            #[inline(always)]
+            fn flip(self, signs: Self) -> Self {
+                $type::from_bits(self.to_bits() ^ signs.to_bits())
             }
             #[cfg(target_arch = "x86_64")]
             fn dispatch_at<K: RealKernel<Self>>(level: Level, kernel: K) -> K::Output {
@@ -584,8 +629,19 @@ pub trait Vectors<T: Real>: Copy {
     fn max(self, a: Self::V, b: Self::V) -> Self::V;
     /// `below` where x < limit, else `other`.
     fn select(self, x: Self::V, limit: Self::V, below: Self::V, other: Self::V) -> Self::V;
+    /// a / b.
+    fn div(self, a: Self::V, b: Self::V) -> Self::V;
     /// As [`Real::scaled`].
     fn scaled(self, x: Self::V, k: Self::V) -> Self::V;
+    /// As [`Real::flip`].
+    fn flip(self, x: Self::V, signs: Self::V) -> Self::V;
+    /// Add to each of eight sums the sum of two values, which are eight apart.
+    #[inline(always)]
+    fn add_halves(self, x: &[T; 16], sums: &mut [f64; 8]) {
+        for i in 0..8 {
+            sums[i] += (x[i] + x[i + 8]).to_f64();
+        }
+    }
 
     /// 2^r for |r| <= 1/2, of some vectors in turns: one alone would wait for each operation.
     #[inline(always)]
@@ -739,6 +795,22 @@ impl<T: Real, const N: usize> Vectors<T> for Plain<N> {
         out
     }
     #[inline(always)]
+    fn div(self, a: [T; N], b: [T; N]) -> [T; N] {
+        let mut out = a;
+        for i in 0..N {
+            out[i] = a[i] / b[i];
+        }
+        out
+    }
+    #[inline(always)]
+    fn flip(self, x: [T; N], signs: [T; N]) -> [T; N] {
+        let mut out = x;
+        for i in 0..N {
+            out[i] = x[i].flip(signs[i]);
+        }
+        out
+    }
+    #[inline(always)]
     fn scaled(self, x: [T; N], k: [T; N]) -> [T; N] {
         let mut out = x;
         for i in 0..N {
@@ -751,6 +823,26 @@ impl<T: Real, const N: usize> Vectors<T> for Plain<N> {
     fn octave<const M: usize>(self, r: [[T; N]; M]) -> [[T; N]; M] {
         octave(self, r)
     }
+}
+
+#[cfg(test)]
+thread_local! {
+    /// What tests make this thread use.
+    static FORCED: std::cell::Cell<Option<Level>> = const { std::cell::Cell::new(None) };
+}
+
+/// Call work on this thread once for every instruction set the processor has, and return the results: as
+/// [`on_every_level`] for what dispatches by itself, which is not compiled once more.
+#[cfg(test)]
+pub(crate) fn work_on_every_level<R>(work: impl Fn() -> R) -> Vec<R> {
+    let levels = [Level::Baseline, Level::Avx2, Level::Avx512].into_iter().filter(|&level| level <= best());
+    let results = levels.map(|level| {
+        FORCED.set(Some(level));
+        work()
+    });
+    let results = results.collect();
+    FORCED.set(None);
+    results
 }
 
 /// Run a kernel on every instruction set the processor has and return the results: for tests of equality.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 #: Files of this package, one a verb, in the order of the help.
-VERBS = ("check", "evaluate", "consistency", "auc", "compare", "audit", "show", "merge", "ls")
+VERBS = ("check", "evaluate", "invariance", "consistency", "auc", "compare", "audit", "show", "merge", "ls")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
 def add(verbs: Any) -> None:
     """Add the verb to the parser."""
-    parser = verb(verbs, "ls", run, "list models, checks or data sets", "example:\n  milfast ls models")
-    parser.add_argument("what", choices=("models", "checks", "datasets"))
+    parser = verb(
+        verbs, "ls", run, "list models, checks, data sets, problems or learners", "example:\n  milfast ls models"
+    )
+    parser.add_argument("what", choices=("models", "checks", "datasets", "problems", "learners"))
     format_argument(parser)
 
 
@@ -43,6 +45,29 @@ def run(options: argparse.Namespace) -> int:
             )
     elif options.what == "checks":
         rows = [{"code": e.code, "name": e.name, "summary": e.summary} for e in catalogue.registry.entries.values()]
+    elif options.what == "problems":
+        from milfast.invariance import problems
+
+        rows = [
+            {
+                "name": name,
+                "task": family.task,
+                "summary": _summary(family) + ("; scrambled" if name[-1] == "s" else ""),
+            }
+            for name, family in problems.FAMILIES.items()
+        ]
+    elif options.what == "learners":
+        from milfast.invariance import learners
+
+        rows = [
+            {
+                "name": e.name,
+                "trained on": "rows or the distribution" if learners.get(e.name).ENGINE else "rows",
+                "tasks": ", ".join(learners.get(e.name).tasks),
+                "summary": e.summary.removeprefix(f"{e.name}: "),
+            }
+            for e in learners.registry.entries.values()
+        ]
     else:
         rows = [
             {
@@ -56,3 +81,8 @@ def run(options: argparse.Namespace) -> int:
         ]
     show(rows, [table.Column(key, key) for key in rows[0]], options.format)
     return 0
+
+
+def _summary(kind: type) -> str:
+    """First line of a class's documentation."""
+    return (kind.__doc__ or "").strip().split("\n", 1)[0].rstrip(".")

@@ -10,7 +10,9 @@ from milfast.checks.codes import VERDICTS
 from milfast.cli.arguments import format_argument, verb
 from milfast.cli.consistency import show_consistency
 from milfast.cli.studies import report_unfinished
+from milfast.invariance.verdict import OUTCOMES
 from milfast.report import table
+from milfast.report.invariance_tables import show_battery
 from milfast.report.terminal import show
 from milfast.report.verdicts import show_checks
 
@@ -32,13 +34,21 @@ def add(verbs: Any) -> None:
     )
     parser.add_argument("file", metavar="STUDY", help="file made with --out")
     parser.add_argument("--model", nargs="+", metavar="NAME", help="only rows of these models")
-    parser.add_argument("--check", nargs="+", metavar="CHECK", help="only rows of these checks; names or codes")
-    parser.add_argument("--verdict", nargs="+", choices=tuple(VERDICTS), help="only rows with these verdicts")
+    parser.add_argument(
+        "--check", nargs="+", metavar="CHECK", help="only rows of these checks, names or codes, or of these problems"
+    )
+    parser.add_argument(
+        "--verdict",
+        nargs="+",
+        choices=tuple(dict.fromkeys((*VERDICTS, *OUTCOMES))),
+        help="only rows with these verdicts",
+    )
     parser.add_argument("--level", type=float, default=0.95, help="level of the intervals (default: 0.95)")
     parser.add_argument(
         "--printed",
         action="store_true",
-        help="beside the figures of tables 2 to 4 of Raff & Holt (2023), or of table 1 of Levman et al. (2023)",
+        help="beside the figures of tables 2 to 4 of Raff & Holt (2023), of table 1 of Levman et al. (2023), or of "
+        "Aubin et al. (2021)",
     )
     format_argument(parser)
 
@@ -49,18 +59,21 @@ def run(options: argparse.Namespace) -> int:
     from milfast.checks import CheckResult, printed
     from milfast.checks import jobs as check_jobs
     from milfast.consistency import jobs as consistency_jobs
+    from milfast.invariance import battery
+    from milfast.invariance import jobs as battery_jobs
     from milfast.study import Store
 
     with Store(options.file, write=False) as store:
         records = list(store.records())
-    checks, evaluations, consistencies = (
+    checks, evaluations, consistencies, batteries = (
         [(r.spec, r.result) for r in records if r.spec["function"] == function and r.result is not None]
-        for function in (check_jobs.FUNCTION, evaluation.FUNCTION, consistency_jobs.FUNCTION)
+        for function in (check_jobs.FUNCTION, evaluation.FUNCTION, consistency_jobs.FUNCTION, battery_jobs.FUNCTION)
     )
     found: list[Any] = [
         *check_jobs.combine(checks, level=options.level),
         *evaluation.combine(evaluations),
         *consistency_jobs.combine(consistencies),
+        *battery.combine(batteries, alpha=1 - options.level).cells,
     ]
     try:
         kept = _wanted(found, options)
@@ -68,10 +81,13 @@ def run(options: argparse.Namespace) -> int:
         report_unfinished(records)
     results = [result for result in kept if isinstance(result, CheckResult)]
     consistent = [result for result in kept if isinstance(result, consistency_jobs.CellResult)]
+    cells = [result for result in kept if isinstance(result, battery.Cell)]
+    if cells:
+        show_battery(battery.Battery(tuple(cells)), options.format, printed=options.printed)
     if options.printed and consistent:
         show_consistency(consistent, options.level, options.format, printed=True)
-        if not results:
-            return 0
+    if options.printed and (cells or consistent) and not results:
+        return 0
     if options.printed:
         beside = [(result, printed.beside(result)) for result in results]
         rows = [row for _, row in beside if row is not None]
@@ -105,11 +121,23 @@ def _wanted(results: Sequence[Any], options: argparse.Namespace) -> list[Any]:
             continue
         if what == "check":
             asked = [catalogue.registry.named(name) for name in asked]
-        there = dict.fromkeys(getattr(result, what) for result in results if hasattr(result, what))
+        there = dict.fromkeys(value for value in (_value(result, what) for result in results) if value is not None)
         for name in asked:
             # a verdict that nobody got is an answer; a name that is nowhere is a slip of the pen
             if what != "verdict" and name not in there:
                 known = f"there are {', '.join(there)}" if there else "there is none"
                 raise ValueError(f"no result of {what} {name!r}; {known}")
-        kept = [result for result in kept if getattr(result, what, None) in asked]
+        kept = [result for result in kept if _value(result, what) in asked]
     return kept
+
+
+def _value(result: Any, what: str) -> str | None:
+    """The model, check or verdict of a result; those of a battery are learners on problems."""
+    from milfast.invariance.battery import Cell
+
+    if isinstance(result, Cell):
+        outcome = None if result.verdict is None else result.verdict.outcome
+        found = {"model": result.learner, "check": result.problem, "verdict": outcome}
+        return found[what]
+    value: str | None = getattr(result, what, None)
+    return value

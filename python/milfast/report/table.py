@@ -35,6 +35,12 @@ EXPENDABLE = (
     "needs",
     "group",
     "flags",
+    "spurious_share",
+    "excess",
+    "environments",
+    "trial",
+    "share_solved",
+    "sd",
 )
 
 #: Characters that LaTeX would take for its own.
@@ -54,6 +60,8 @@ STYLES = {
     "inconclusive": "yellow",
     "not-learned": "magenta",
     "impossible": "bold red",
+    "diverged": "bold red",
+    "void": "magenta",
 }
 
 
@@ -71,12 +79,15 @@ class Column:
         Whether to show the row's ``key_low`` and ``key_high`` beside it.
     beside : str
         Another value of the row, which follows in brackets.
+    digits : int
+        Decimals of a figure.
     """
 
     title: str
     key: str
     bounds: bool = False
     beside: str = ""
+    digits: int = 3
 
     def text(self, row: Row) -> str:
         """What stands in a cell.
@@ -91,12 +102,14 @@ class Column:
         """
         value = row[self.key]
         if self.beside:
-            return f"{Column(self.title, self.key).text(row)} ({Column(self.title, self.beside).text(row)})"
+            own, other = (Column(self.title, key, digits=self.digits) for key in (self.key, self.beside))
+            return f"{own.text(row)} ({other.text(row)})"
         if not isinstance(value, float) and value is not None:
             return str(value)
         if not self.bounds or value is None:
-            return _number(value)
-        return f"{_number(value)} [{_number(row[f'{self.key}_low'])}, {_number(row[f'{self.key}_high'])}]"
+            return _number(value, self.digits)
+        low, high = (_number(row[f"{self.key}_{side}"], self.digits) for side in ("low", "high"))
+        return f"{_number(value, self.digits)} [{low}, {high}]"
 
 
 CHECK_COLUMNS = (
@@ -169,8 +182,8 @@ PRINTED_CONSISTENCY_COLUMNS = (
 )
 
 
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
+def _number(value: float | None, digits: int) -> str:
+    return "-" if value is None else f"{value:.{digits}f}"
 
 
 def telling(rows: Sequence[Row], columns: Sequence[Column]) -> list[Column]:
@@ -218,7 +231,7 @@ def fitting(rows: Sequence[Row], columns: Sequence[Column], width: int) -> list[
 
 
 def rich_table(rows: Sequence[Row], columns: Sequence[Column], *, title: str | None = None) -> Table:
-    """A table for a terminal; rows of one model stand together and verdicts have colours.
+    """A table for a terminal; rows of one model, or of one problem, stand together and verdicts have colours.
 
     Parameters
     ----------
@@ -240,8 +253,9 @@ def rich_table(rows: Sequence[Row], columns: Sequence[Column], *, title: str | N
         # where the terminal is narrow, bounds go below their estimate and a summary is folded; names are not torn apart
         foldable = column.bounds or column.key in ("summary", "licence")
         table.add_column(column.title, justify="right" if figures else "left", no_wrap=not foldable)
+    together = "problem" if all("problem" in row for row in rows) else "model"
     for row, following in itertools.zip_longest(rows, rows[1:]):
-        last = following is not None and row.get("model") != following.get("model")
+        last = following is not None and row.get(together) != following.get(together)
         cells = [Text(column.text(row), style=STYLES.get(column.text(row), "")) for column in columns]
         table.add_row(*cells, end_section=last)
     return table

@@ -20,6 +20,8 @@ State: TypeAlias = Literal["todo", "running", "done", "failed"]
 
 #: Marks the file as ours, so that another program's database is not written into ("milf" in ASCII).
 APPLICATION = 0x6D696C66
+#: So many jobs at most are asked for by name, which is what every SQLite takes.
+FEW = 900
 #: Layout of the tables; files of another layout are refused.
 LAYOUT = 1
 
@@ -348,11 +350,14 @@ class Store:
         Record
         """
         wanted = None if ids is None else set(ids)
+        few = sorted(wanted) if wanted is not None and len(wanted) <= FEW else []
+        # one job of thousands is looked up, as all of them with their results may not fit into memory to be sorted
+        among = f"AND id IN ({', '.join('?' * len(few))}) " if few else ""
         with _explained(self.path):
             rows = self._connection.execute(
                 "SELECT id, spec, state, result, error, seconds, provenance FROM jobs "
-                "WHERE ?1 IS NULL OR state = ?1 ORDER BY position",
-                (state,),
+                f"WHERE (? IS NULL OR state = ?) {among}ORDER BY position",
+                (state, state, *few),
             ).fetchall()
         for row in rows:
             if wanted is None or row[0] in wanted:

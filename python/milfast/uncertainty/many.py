@@ -13,6 +13,7 @@ import numpy as np
 from milfast.uncertainty.comparison import Comparison, adjust, read_names, read_numbers
 from milfast.uncertainty.intervals import Interval, _choose, _require_level, _z
 from milfast.uncertainty.search import crossing
+from milfast.uncertainty.signed_rank import wilcoxon
 from milfast.uncertainty.tails import log_two_sided_normal, log_upper_chi2, log_upper_f
 
 if TYPE_CHECKING:
@@ -271,36 +272,9 @@ def _pair(
             result, method="Nemenyi", log_p_adjusted=range_tail(abs(z) * math.sqrt(2), len(names)) if gap else 0.0
         )
     if posthoc == "wilcoxon":
-        statistic, log_p = _wilcoxon(table[i] - table[j])
+        statistic, log_p = wilcoxon(table[i] - table[j])
         return replace(result, method="Wilcoxon signed-rank", statistic=statistic, log_p=log_p)
     return result
-
-
-#: So many differences at most have the exact law of Wilcoxon's statistic; 2^60 still is a whole number of 64 bits.
-_EXACT = 60
-
-
-def _wilcoxon(d: NDArray[np.float64]) -> tuple[float, float]:
-    """Wilcoxon's statistic and the log of its p-value, given the ties; equal figures are left out, as he did."""
-    moved = d[d != 0]
-    n = len(moved)
-    if n == 0:
-        return 0.0, 0.0
-    sizes = np.abs(moved)
-    order = np.sort(sizes)
-    # twice the mean ranks: whole numbers
-    doubled = np.searchsorted(order, sizes, "left") + np.searchsorted(order, sizes, "right") + 1
-    total, won = int(doubled.sum()), int(doubled[moved > 0].sum())
-    less = min(won, total - won)
-    if n <= _EXACT:
-        ways = np.zeros(total + 1, dtype=np.int64)
-        ways[0] = 1
-        for rank in doubled.tolist():
-            ways[rank:] += ways[:-rank].copy()
-        log_p = math.log(2) + math.log(int(ways[: less + 1].sum())) - n * math.log(2)
-    else:
-        log_p = log_two_sided_normal((2 * less - total) / math.sqrt(float(doubled @ doubled)))
-    return less / 2, min(0.0, log_p)
 
 
 def _groups(

@@ -509,6 +509,14 @@ impl<'py> Matrix<'py> {
             Self::F32(flat) => flat.map(f64::from),
         }
     }
+
+    /// The same values in float32, rounded where they have more digits.
+    pub(crate) fn into_f32(self) -> Result<Flat<'py, f32>> {
+        match self {
+            Self::F64(flat) => flat.map(|value| value as f32),
+            Self::F32(flat) => Ok(flat),
+        }
+    }
 }
 
 /// Zeros and ones, in the form in which they came.

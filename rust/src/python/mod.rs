@@ -4,6 +4,7 @@ mod accumulator;
 mod arrays;
 mod consistency;
 mod gram;
+mod invariance;
 mod machine;
 mod metrics;
 mod running;
@@ -24,6 +25,11 @@ mod _core {
     };
     #[pymodule_export]
     use super::gram::{bag_kernel, bag_kernel_diagonal, rbf_gram};
+    #[pymodule_export]
+    use super::invariance::{
+        Environments, environments_from_mixtures, environments_from_moments, environments_from_samples,
+        invariance_learners,
+    };
     #[pymodule_export]
     use super::machine::{get_num_threads, set_num_threads, simd_level};
     #[pymodule_export]
