@@ -63,7 +63,7 @@ def cows_and_camels(rng: np.random.Generator) -> tuple[list[np.ndarray], list[np
 
 
 def small_margin(rng: np.random.Generator) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Rows like those of Example3: classes a little apart in the causes, and far apart elsewhere in each environment."""
+    """Rows like those of Example3: classes a little apart in the causes, far apart elsewhere in each environment."""
     xs, ys = [], []
     for _ in range(3):
         label = np.repeat([0.0, 1.0], N // 2)
