@@ -25,6 +25,7 @@ PACKAGES = (
     "milfast.uncertainty",
     "milfast.datasets",
     "milfast.models",
+    "milfast.protocol",
 )
 
 

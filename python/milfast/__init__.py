@@ -21,7 +21,7 @@ from milfast._core import (
 from milfast.bags import Bags
 
 if TYPE_CHECKING:
-    from milfast import checks, consistency, datasets, models, study, uncertainty
+    from milfast import checks, consistency, datasets, models, protocol, study, uncertainty
     from milfast.accumulator import AUCAccumulator
     from milfast.checks import check_model, sample_bags
     from milfast.evaluation import evaluate
@@ -46,6 +46,7 @@ __all__ = [
     "get_num_threads",
     "jaccard_matrix",
     "models",
+    "protocol",
     "rbf_gram",
     "sample_bags",
     "set_num_threads",
@@ -64,6 +65,7 @@ _LAZY = {
     "datasets": None,
     "evaluate": "evaluation",
     "models": None,
+    "protocol": None,
     "sample_bags": "checks",
     "study": None,
     "uncertainty": None,

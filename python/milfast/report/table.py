@@ -23,7 +23,14 @@ FORMATS: tuple[Format, ...] = ("table", "markdown", "latex", "csv", "json")
 #: Columns that a narrow terminal can do without, least needed first; the other forms have them all.
 EXPENDABLE = (
     "paper_verdict",
+    "margin",
+    "n_ties",
+    "epoch",
     "train_auc",
+    "pooled_auc",
+    "bags_auc",
+    "seed_aucs",
+    "trial_sd",
     "size_auc",
     "oracle_auc",
     "worst_auc",
@@ -71,12 +78,15 @@ class Column:
         Whether to show the row's ``key_low`` and ``key_high`` beside it.
     beside : str
         Another value of the row, which follows in brackets.
+    digits : int
+        Behind the point.
     """
 
     title: str
     key: str
     bounds: bool = False
     beside: str = ""
+    digits: int = 3
 
     def text(self, row: Row) -> str:
         """What stands in a cell.
@@ -95,7 +105,7 @@ class Column:
         if not isinstance(value, float) and value is not None:
             return str(value)
         if not self.bounds or value is None:
-            return _number(value)
+            return _number(value, self.digits)
         return f"{_number(value)} [{_number(row[f'{self.key}_low'])}, {_number(row[f'{self.key}_high'])}]"
 
 
@@ -137,6 +147,21 @@ EVALUATION_COLUMNS = (
     Column("repeats", "repeats"),
 )
 
+PROTOCOL_COLUMNS = (
+    Column("model", "model"),
+    Column("data", "data"),
+    Column("protocol", "protocol"),
+    Column("AUC", "auc", bounds=True),
+    Column("same models, other bags", "bags_auc", bounds=True),
+    Column("all bags together", "pooled_auc", bounds=True),
+    Column("SD over trials", "trial_sd"),
+    Column("means of the seeds", "seed_aucs"),
+    Column("training AUC", "train_auc"),
+    Column("ties", "n_ties", digits=0),
+    Column("epoch", "epoch", digits=0),
+    Column("margin", "margin", digits=2),
+)
+
 CONSISTENCY_COLUMNS = (
     Column("model", "model"),
     Column("data", "data"),
@@ -169,8 +194,8 @@ PRINTED_CONSISTENCY_COLUMNS = (
 )
 
 
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
+def _number(value: float | None, digits: int = 3) -> str:
+    return "-" if value is None else f"{value:.{digits}f}"
 
 
 def telling(rows: Sequence[Row], columns: Sequence[Column]) -> list[Column]:
