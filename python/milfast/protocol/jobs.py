@@ -193,8 +193,8 @@ def plan(
     for name, option in (("epochs", "epochs"), ("margin", "margins")):
         if name in given:
             raise ValueError(
-                f"{name} is no setting of a model here, as the protocol decides about it: give {option}=, on the command "
-                f"line --{option}"
+                f"{name} is no setting of a model here, as the protocol decides about it: give {option}=, on the "
+                f"command line --{option}"
             )
     subjects = [Subject.of(model, tested=False, style=style, settings=given) for model in models]
     subjects = [subject.tried(bags.n_features) for subject in subjects]
@@ -466,6 +466,7 @@ def _stacked(job: SeedJob, bags: Bags | LazyBags, splits: Sequence[Sequence[Spli
     """Scores of all bags by every model, trained side by side: for each fold and split (margins, epochs, n_bags)."""
     from milfast.training.stacked import fit_stacked
 
+    assert job.method is not None
     flat = [(fold, split) for fold, parts in enumerate(splits) for split in parts]
     trains = [split.train for _, split in flat for _ in job.tried]
     margins = np.array([margin for _ in flat for margin in job.tried])
