@@ -17,7 +17,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import milfast as mf
 from milfast import Bags, _core, cli
-from milfast.protocol import jobs, record
+from milfast.protocol import coverage, jobs, record
 from milfast.protocol.intervals import Placed, auc_over_bags, over_seeds, placements, variance_over_bags
 from milfast.protocol.results import combine
 from milfast.protocol.selection import TIES, choose
@@ -529,6 +529,23 @@ def test_an_unfinished_study_is_no_record(bags_csv: str, tmp_path: Path, capsys:
         study.add(jobs.FUNCTION, [jobs.describe(job) for job in planned])
     assert record.main([str(tmp_path / "p.db")]) == 1
     assert "3 jobs are not done" in capsys.readouterr().err
+
+
+def test_fifteen_trials_are_taken_for_more_than_they_are() -> None:
+    """The table of docs/benchmarks.md, on fewer simulations."""
+    cell = coverage.Cell(200, 100, 1.2)
+    found = coverage.simulate(cell, simulations=200, seed=1)
+    plain, seeds, bags = (found["held"][name] / 200 for name in coverage.METHODS)
+    assert plain < 0.7
+    assert seeds > 0.93
+    assert 0.89 < bags < 0.99
+    assert found["width"]["t over seeds"] > found["width"]["over bags"] > found["width"]["t over 15 trials"]
+
+
+def test_the_page_shows_what_was_simulated() -> None:
+    recorded = json.loads((ROOT / "docs" / "results" / "protocol-coverage.json").read_text(encoding="utf-8"))
+    page = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    assert records.fill(page, "midam", {"coverage": coverage.table(recorded["cells"])}) == page
 
 
 def test_pairs_of_seeds_share_few_test_bags() -> None:
