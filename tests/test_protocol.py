@@ -478,6 +478,26 @@ def test_stacked_models_go_the_whole_way(model: str, protocol: str, selection: s
     assert np.isnan(result.margins).all() == (model == "CE")
 
 
+def test_objects_with_settings_are_trained_at_once_too() -> None:
+    pytest.importorskip("torch")
+    kind = mf.models.get("CE")
+    results = mf.protocol.run([kind(pooling="max"), kind, "CE"], made(), scale="fast", seeds=1, epochs=3, margins=[1.0])
+    assert [result.model for result in results] == ["CE", "CE", "CE", "NSK", "LR"]
+    assert [result.n_candidates for result in results] == [3, 3, 3, 1, 1]
+    assert all(result.auc == result.over_bags for result in results)  # one seed shows no spread
+    assert_array_equal(results[1].aucs, results[2].aucs)
+    assert not np.array_equal(results[0].aucs, results[1].aucs)
+
+
+def test_settings_that_would_do_nothing_are_refused() -> None:
+    pytest.importorskip("torch")
+    few = {"scale": "fast", "seeds": 1, "epochs": 2}
+    named = [r.model for r in mf.protocol.run(["CE"], made(), settings={"pooling": "max"}, **few)]  # type: ignore[arg-type]
+    assert named == ["CE (pooling=max)", "NSK", "LR"]
+    with pytest.raises(ValueError, match=r"patience is of no use here: CE \(patience=3\) is trained with many others"):
+        mf.protocol.run(["CE"], made(), settings={"patience": 3})
+
+
 def test_the_table_gets_its_baselines_and_says_so(bags_csv: str, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("torch")
     command = ["evaluate", "CE", "--data", bags_csv, "--protocol", "zhu2023", "--epochs", "3", "--jobs", "1"]

@@ -148,6 +148,7 @@ def _by_protocol(options: argparse.Namespace, given: list[Any]) -> int:
                     random_state=options.seed,
                     style=options.style,
                     settings=dict(options.set),
+                    added=added,
                     **more,
                 )
     failed = False

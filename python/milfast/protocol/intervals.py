@@ -178,12 +178,8 @@ def over_seeds(tests: Sequence[Placed], *, level: float) -> Interval:
     Returns
     -------
     Interval
-        When all means are 0 or all are 1, the Wilson bound for the bags of the class with fewer.
-
-    Warns
-    -----
-    RuntimeWarning
-        When there is only one seed.
+        When all means are 0 or all are 1, the Wilson bound for the bags of the class with fewer. With one seed that of
+        `auc_over_bags`.
 
     Examples
     --------
@@ -198,6 +194,8 @@ def over_seeds(tests: Sequence[Placed], *, level: float) -> Interval:
     >>> over_seeds(tests, level=0.95)
     Interval(0.80 [0.42, 1.00], level=0.95, method='t over seeds', n=3 runs)
     """
+    if len(tests) == 1:
+        return auc_over_bags(tests, level=level)
     means = np.clip([test.auc for test in tests], 0.0, 1.0)
     one = [variance_over_bags([test]) for test in tests]
     known = [variance for variance in one if not math.isnan(variance)]
@@ -210,4 +208,4 @@ def over_seeds(tests: Sequence[Placed], *, level: float) -> Interval:
         )
         bound = proportion_interval(round(found.estimate) * smaller, smaller, level=level)
         return replace(found, low=bound.low, high=bound.high, method="wilson bound")
-    return found if found.method.startswith("undefined") else replace(found, method="t over seeds")
+    return replace(found, method="t over seeds")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from milfast import _core, evaluation
+from milfast import _core, evaluation, models
 from milfast.bags import Bags
 from milfast.checks.adapters import Subject, at, bag_scores, fit
 from milfast.protocol.intervals import placements
@@ -103,7 +103,7 @@ class SeedJob:
     @property
     def method(self) -> str | None:
         """What `fit_stacked` calls the model; None for models that are fitted one by one."""
-        return STACKED.get(self.subject.reference or "")
+        return STACKED.get(title_of(self.subject.prototype))
 
     def splits(self, labels: NDArray[np.int64]) -> list[list[Split]]:
         """Splits of each fold; the last of a fold is the one whose model is tested."""
@@ -136,7 +136,7 @@ class SeedJob:
 
 
 def plan(
-    models: Sequence[Any],
+    chosen: Sequence[Any],
     bags: Bags | LazyBags,
     *,
     title: str,
@@ -155,6 +155,7 @@ def plan(
     random_state: RandomState = 0,
     style: str | None = None,
     settings: Mapping[str, Any] | None = None,
+    added: Sequence[str] = (),
 ) -> list[SeedJob]:
     """All jobs of a call, after every argument was looked at; parameters as in `milfast.protocol.run`.
 
@@ -164,6 +165,8 @@ def plan(
         Name of the data set.
     digest : str or None
         SHA-256 of its file.
+    added : sequence of str
+        Models among `chosen` that nobody asked for: `settings` are not for them.
 
     Returns
     -------
@@ -196,7 +199,12 @@ def plan(
                 f"{name} is no setting of a model here, as the protocol decides about it: give {option}=, on the "
                 f"command line --{option}"
             )
-    subjects = [Subject.of(model, tested=False, style=style, settings=given) for model in models]
+    subjects = [
+        Subject.of(model, tested=False)
+        if isinstance(model, str) and model in added
+        else Subject.of(model, tested=False, style=style, settings=given)
+        for model in chosen
+    ]
     subjects = [subject.tried(bags.n_features) for subject in subjects]
     seed = root_seed(random_state)
     jobs = [
@@ -220,6 +228,13 @@ def plan(
         for subject in subjects
         for number in range(seeds)
     ]
+    for job in jobs[:: int(seeds)]:
+        idle = [name for name in job.subject.settings if job.method is not None and name not in _options()]
+        if idle:
+            raise ValueError(
+                f"{idle[0]} is of no use here: {job.subject.name} is trained with many others at once, and takes "
+                f"{', '.join(sorted(_options()))}"
+            )
     seen = set()
     for job in jobs:  # a fold without a class is found out now, not hours later
         kind = (job.number, job.method is None)
@@ -239,16 +254,43 @@ def _margins(given: Any) -> tuple[float, ...]:
     return tuple(sorted(float(value) for value in values))
 
 
-def with_baselines(models: Sequence[Any]) -> tuple[list[Any], list[str]]:
+def title_of(model: Any) -> str:
+    """Registered name of a model, whether it is given by name, as a class or as an object.
+
+    Parameters
+    ----------
+    model : str, type or object
+
+    Returns
+    -------
+    str
+        Where it is no registered model, its name or that of its class.
+
+    Examples
+    --------
+    >>> import milfast as mf
+    >>> from milfast.protocol.jobs import title_of
+    >>> kind = mf.models.get("NSK")
+    >>> title_of("NSK"), title_of(kind), title_of(kind(C=1.0))
+    ('NSK', 'NSK', 'NSK')
+    """
+    if isinstance(model, str):
+        return model
+    kind = model if isinstance(model, type) else type(model)
+    known = (entry.name for entry in models.registry.entries.values() if entry.module == kind.__module__)
+    return next(known, kind.__name__)
+
+
+def with_baselines(chosen: Sequence[Any]) -> tuple[list[Any], list[str]]:
     """The models, and where one of `STACKED` is among them also those of `BASELINES` that are not.
 
     Parameters
     ----------
-    models : sequence
+    chosen : sequence
 
     Returns
     -------
-    models : list
+    all : list
     added : list of str
 
     Examples
@@ -259,10 +301,11 @@ def with_baselines(models: Sequence[Any]) -> tuple[list[Any], list[str]]:
     >>> with_baselines(["mi-SVM"])
     (['mi-SVM'], [])
     """
-    given = list(models)
-    if not any(isinstance(model, str) and model in STACKED for model in given):
+    given = list(chosen)
+    titles = [title_of(model) for model in given]
+    if not set(titles) & set(STACKED):
         return given, []
-    added = [name for name in BASELINES if name not in given]
+    added = [name for name in BASELINES if name not in titles]
     return given + added, added
 
 
@@ -462,6 +505,15 @@ def _fitted(job: SeedJob, bags: Bags | LazyBags, split: Split, fold: int) -> NDA
     return _finite(scores[None, None], job, fold)
 
 
+@cache
+def _options() -> frozenset[str]:
+    """Parameters of models that reach those that are trained at once."""
+    from milfast.training.stacked import fit_stacked
+
+    taken = ("bags", "labels", "train", "method", "identity", "stop", "checkpoint_every")
+    return frozenset(inspect.signature(fit_stacked).parameters) - {*DECIDED, *taken}
+
+
 def _stacked(job: SeedJob, bags: Bags | LazyBags, splits: Sequence[Sequence[Split]]) -> list[list[NDArray[Any]]]:
     """Scores of all bags by every model, trained side by side: for each fold and split (margins, epochs, n_bags)."""
     from milfast.training.stacked import fit_stacked
@@ -470,12 +522,7 @@ def _stacked(job: SeedJob, bags: Bags | LazyBags, splits: Sequence[Sequence[Spli
     flat = [(fold, split) for fold, parts in enumerate(splits) for split in parts]
     trains = [split.train for _, split in flat for _ in job.tried]
     margins = np.array([margin for _ in flat for margin in job.tried])
-    known = inspect.signature(fit_stacked).parameters
-    options = {
-        name: value
-        for name, value in job.subject.prototype.get_params().items()
-        if name in known and name not in DECIDED
-    }
+    options = {name: value for name, value in job.subject.prototype.get_params().items() if name in _options()}
     found = fit_stacked(
         bags,
         bags.labels,

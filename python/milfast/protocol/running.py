@@ -120,7 +120,7 @@ def run(
         raise ValueError(f"ties must be one of {', '.join(TIES)}; got {ties!r}")
     bags = data if isinstance(data, LazyBags) else evaluation.load(data)
     title = data if isinstance(data, str) else "bags"
-    chosen, _ = jobs.with_baselines(models)
+    chosen, added = jobs.with_baselines(models)
     planned = jobs.plan(
         chosen,
         bags,
@@ -140,6 +140,7 @@ def run(
         random_state=random_state,
         style=style,
         settings=settings,
+        added=added,
     )
     outcomes: dict[int, dict[str, Any]] = {}
     for index, outcome in stream(partial(jobs.run_numbered, data={title: bags}), enumerate(planned), n_jobs=n_jobs):
