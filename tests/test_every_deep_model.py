@@ -260,5 +260,7 @@ def test_a_subclass_of_a_wrapped_module_has_no_parameters_of_the_network() -> No
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 def test_trains_on_a_gpu_as_on_the_cpu(name: str) -> None:
     bags = make_bags(200, seed=0)
-    on_cpu, on_gpu = (small(name, dropout=0.0, device=device).fit(bags) for device in ("cpu", "cuda"))
+    # models that are trained on a few instances of each bag drop no units
+    still = {"dropout": 0.0} if "dropout" in mf.models.get(name)().get_params() else {}
+    on_cpu, on_gpu = (small(name, device=device, **still).fit(bags) for device in ("cpu", "cuda"))
     np.testing.assert_allclose(on_gpu.loss_curve_, on_cpu.loss_curve_, rtol=0.05)

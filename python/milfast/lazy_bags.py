@@ -31,7 +31,7 @@ class LazyBags:
     """Bags of any size, of which only the instances that are asked for are read.
 
     A bag is any object with ``len(bag)`` and ``bag[rows]`` for an array of ascending row numbers without repetition,
-    which returns an array of shape (len(rows), \\*instance_shape): `numpy.memmap`, a data set of an HDF5 file, a folder
+    which returns an array of shape (len(rows), *instance_shape): `numpy.memmap`, a data set of an HDF5 file, a folder
     of images behind a class of one's own. Models that look at a few instances of each bag at a time (MIDAM-smx,
     MIDAM-att, CE, AUC-M) take `LazyBags` wherever they take `Bags`.
 
@@ -112,7 +112,7 @@ class LazyBags:
 
         Returns
         -------
-        ndarray of float32 or float64, shape (n, \\*instance_shape)
+        ndarray of float32 or float64, shape (n, *instance_shape)
             Bytes, small integers and float16 become float32, larger integers float64.
 
         Raises
@@ -124,7 +124,7 @@ class LazyBags:
         """
         wanted = np.asarray(rows, dtype=np.int64)
         size = int(self.offsets[bag + 1] - self.offsets[bag])
-        if wanted.size and not (0 <= int(wanted.min()) and int(wanted.max()) < size):
+        if wanted.size and not (int(wanted.min()) >= 0 and int(wanted.max()) < size):
             raise IndexError(f"rows of bag {bag} run from 0 to {size - 1}; asked for {wanted.min()} to {wanted.max()}")
         # what is on a disk is read in order, and HDF5 takes nothing else
         distinct, places = np.unique(wanted, return_inverse=True)
@@ -152,7 +152,7 @@ class LazyBags:
 
         Returns
         -------
-        ndarray of float32 or float64, shape (n, \\*instance_shape)
+        ndarray of float32 or float64, shape (n, *instance_shape)
 
         Raises
         ------
@@ -160,7 +160,7 @@ class LazyBags:
             As `read`.
         """
         wanted = np.asarray(rows, dtype=np.int64)
-        if wanted.size and not (0 <= int(wanted.min()) and int(wanted.max()) < self.n_instances):
+        if wanted.size and not (int(wanted.min()) >= 0 and int(wanted.max()) < self.n_instances):
             raise IndexError(f"rows run from 0 to {self.n_instances - 1}; asked for {wanted.min()} to {wanted.max()}")
         owner = np.searchsorted(self.offsets, wanted, side="right") - 1
         order = np.argsort(owner, kind="stable")

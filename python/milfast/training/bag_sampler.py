@@ -80,9 +80,7 @@ class BalancedBagSampler:
         # one class alone would not tell labels -1 and 1 from each other
         known = given[chosen]
         if known.size == 0 or (known == known[0]).all():
-            raise ValueError(
-                f"all {known.size} labels are the same: batches of both classes need bags of both classes"
-            )
+            raise ValueError(f"all {known.size} labels are the same: batches of both classes need bags of both classes")
         y = binary_labels(known).astype(np.int64)
         wanted = min(max(round(batch_size * positive_share), 1), batch_size - 1)
         self.classes = [chosen[y == 0], chosen[y == 1]]
@@ -120,9 +118,7 @@ class BalancedBagSampler:
         return self.n_batches
 
 
-def _turns(
-    bags: NDArray[np.int64], quota: int, n_batches: int, rng: np.random.Generator
-) -> list[NDArray[np.int64]]:
+def _turns(bags: NDArray[np.int64], quota: int, n_batches: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
     """Bags of one class for each batch."""
     if -(-len(bags) // quota) == n_batches:  # it needs all of them: each bag once, in parts that differ by one at most
         return [np.asarray(part) for part in np.array_split(rng.permutation(bags), n_batches)]

@@ -85,7 +85,7 @@ class InstanceNetwork(nn.Module):
         Length of h; None takes `n_features`. A module of one's own does without.
     attention : bool
     module : torch.nn.Module, optional
-        Takes instances of shape (n, \\*instance_shape). It returns features of shape (n, k), and gets a linear score on
+        Takes instances of shape (n, *instance_shape). It returns features of shape (n, k), and gets a linear score on
         top; or one score for each instance, of shape (n,) or (n, 1), which attention cannot work with.
     instance_shape : tuple of int, optional
         Shape of an instance where it is not ``(n_features,)``.
@@ -221,7 +221,7 @@ class PooledNetwork(nn.Module):
         -------
         Tensor, shape (n,)
         """
-        scores, _ = self.network(instances)
+        scores: Tensor = self.network(instances)[0]
         return scores
 
     def forward(self, instances: Tensor, offsets: Tensor) -> Tensor:
@@ -250,11 +250,14 @@ class PooledNetwork(nn.Module):
             pooled = top + self.tau * raised.log()
         else:
             pooled = segment_sum(segment_softmax(says, offsets) * scores, offsets)
-        return pooled - self.midpoint
+        logits: Tensor = pooled - self.midpoint
+        return logits
 
     def extra_repr(self) -> str:
         """What `repr` shows between the brackets."""
-        return f"pooling={self.pooling!r}, squash={self.squash}" + (f", tau={self.tau:g}" if self.pooling == "smx" else "")
+        return f"pooling={self.pooling!r}, squash={self.squash}" + (
+            f", tau={self.tau:g}" if self.pooling == "smx" else ""
+        )
 
 
 class RunningPool:

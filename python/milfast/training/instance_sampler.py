@@ -36,7 +36,7 @@ def sample_instances(
 
     Returns
     -------
-    rows : ndarray of int64, shape (\\*bags.shape, n_sampled)
+    rows : ndarray of int64, shape (*bags.shape, n_sampled)
         Where fewer are drawn, the rest repeats a row of the bag, and is row 0 for no bag.
     mask : ndarray of bool, same shape
         True for what is drawn.
@@ -50,7 +50,7 @@ def sample_instances(
 
     Notes
     -----
-    Floyd's algorithm, one step for all bags at a time: the j-th of k draws from n is a number r below ``n - k + j + 1``,
+    Floyd's algorithm, one step for all bags at a time: draw j of k from n instances is a number r up to ``n - k + j``,
     or ``n - k + j`` itself where r was drawn before, and every subset comes with the same probability. From a bag not
     much larger than k, where comparing draws costs more than a number for each instance, the k smallest of random keys
     are taken instead.

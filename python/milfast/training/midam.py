@@ -39,11 +39,11 @@ class Terms(NamedTuple):
 
     Attributes
     ----------
-    value : Tensor, shape (\\*models,)
-    scores : Tensor, shape (\\*models, n)
+    value : Tensor, shape (*models,)
+    scores : Tensor, shape (*models, n)
         Gradient by the scores.
-    a, b : Tensor, shape (\\*models,)
-    gap : Tensor, shape (\\*models,)
+    a, b : Tensor, shape (*models,)
+    gap : Tensor, shape (*models,)
         ``margin + mean of negative scores - mean of positive scores``, the best alpha where it is above 0.
     """
 
@@ -68,10 +68,10 @@ def minmax_margin(
 
     Parameters
     ----------
-    scores : Tensor of floats, shape (\\*models, n)
-    positive, negative : Tensor of bool, shape (\\*models, n)
+    scores : Tensor of floats, shape (*models, n)
+    positive, negative : Tensor of bool, shape (*models, n)
         A bag may be in neither: it does not count. Where a class has none, its terms and that of alpha are 0.
-    a, b, alpha, margin : Tensor, shape (\\*models,)
+    a, b, alpha, margin : Tensor, shape (*models,)
     weight : float
         1 in MIDAM, 2 in the AUC-M loss.
 
@@ -113,12 +113,12 @@ class Pooled(NamedTuple):
 
     Attributes
     ----------
-    bags : Tensor, shape (\\*models, n)
-    by_score : Tensor, shape (\\*models, n, k)
+    bags : Tensor, shape (*models, n)
+    by_score : Tensor, shape (*models, n, k)
         Derivative of a bag's score by the score of each instance.
     by_attention : Tensor of that shape, or None
         By what attention says of each instance, before exp.
-    state : tuple of Tensor, shape (\\*models, n)
+    state : tuple of Tensor, shape (*models, n)
         New moving averages.
     """
 
@@ -135,12 +135,12 @@ def smoothed_max(
 
     Parameters
     ----------
-    scores : Tensor of floats, shape (\\*models, n, k)
+    scores : Tensor of floats, shape (*models, n, k)
         Of the instances drawn from each bag.
     mask : Tensor of bool, same shape
-    log_s : Tensor, shape (\\*models, n)
+    log_s : Tensor, shape (*models, n)
         Logarithm of the moving average; -inf for a bag that was never seen.
-    gamma, tau : Tensor, shape (\\*models,) or ()
+    gamma, tau : Tensor, shape (*models,) or ()
     previous : bool
         See `GRADIENT_STATES`. A bag that was never seen has no previous average, and the current one is taken.
 
@@ -176,12 +176,12 @@ def attention(
 
     Parameters
     ----------
-    scores, says : Tensor of floats, shape (\\*models, n, k)
+    scores, says : Tensor of floats, shape (*models, n, k)
         Scores delta of the instances drawn from each bag, and what attention says of them, before exp.
     mask : Tensor of bool, same shape
-    log_s2, ratio : Tensor, shape (\\*models, n)
+    log_s2, ratio : Tensor, shape (*models, n)
         Logarithm of the moving average of the denominator; moving average of the numerator divided by it.
-    gamma : Tensor, shape (\\*models,) or ()
+    gamma : Tensor, shape (*models,) or ()
     previous : bool
         See `GRADIENT_STATES`.
 
@@ -236,6 +236,8 @@ class _MarginLoss(nn.Module):
     a: nn.Parameter
     b: nn.Parameter
     alpha: Tensor
+    _margin: Tensor
+    _eta: Tensor
     weight: float = 1.0
 
     def __init__(self, margin: float, alpha_rule: str, one_class: str, eta: float) -> None:
@@ -244,6 +246,7 @@ class _MarginLoss(nn.Module):
         _one_of("one_class", one_class, ("error", "partial"))
         self.alpha_rule = alpha_rule
         self.one_class = one_class
+        self._limits: dict[str, tuple[float | None, float | None, float]] = {}
         self.a = nn.Parameter(torch.zeros(()))
         self.b = nn.Parameter(torch.zeros(()))
         self.register_buffer("alpha", torch.zeros(()))
@@ -251,11 +254,17 @@ class _MarginLoss(nn.Module):
         self._number("eta", eta, most=1.0, above=0.0)
 
     def _number(
-        self, name: str, value: float, *, least: float | None = None, most: float | None = None, above: float = -math.inf
+        self,
+        name: str,
+        value: float,
+        *,
+        least: float | None = None,
+        most: float | None = None,
+        above: float = -math.inf,
     ) -> None:
         """Keep a setting as a buffer, so that it is part of the state."""
         self.register_buffer(f"_{name}", torch.zeros((), dtype=torch.float64))
-        self._limits = {**getattr(self, "_limits", {}), name: (least, most, above)}
+        self._limits[name] = least, most, above
         self._set(name, value)
 
     def _set(self, name: str, value: float) -> None:
@@ -270,7 +279,7 @@ class _MarginLoss(nn.Module):
             told = [f"at least {least:g}"] if least is not None else [f"above {above:g}"] if above > -math.inf else []
             told += [f"at most {most:g}"] if most is not None else []
             raise ValueError(f"{name} must be finite{''.join(', ' + limit for limit in told)}; got {value!r}")
-        getattr(self, f"_{name}").fill_(number)
+        self.get_buffer(f"_{name}").fill_(number)
 
     @property
     def margin(self) -> float:
@@ -315,9 +324,7 @@ class _MarginLoss(nn.Module):
         if scores.ndim != 1 or bool(positive.all()) or not bool(positive.any()):
             raise ValueError("objective needs scores of shape (n_bags,) of bags of both classes")
         above, below = scores[positive], scores[~positive]
-        a, b, alpha, margin = (
-            x.detach().to(scores.dtype) for x in (self.a, self.b, self.alpha, self._margin)
-        )
+        a, b, alpha, margin = (x.detach().to(scores.dtype) for x in (self.a, self.b, self.alpha, self._margin))
         if best:
             a, b = above.mean(), below.mean()
             alpha = (margin + b - a).clamp(min=0)
@@ -418,6 +425,8 @@ class AUCMarginLoss(_MarginLoss):
 class _StochasticPooling(_MarginLoss):
     """What both losses of MIDAM share: moving averages of each bag, gamma, and how a batch is checked."""
 
+    _gamma: Tensor
+
     def __init__(
         self,
         n_bags: int,
@@ -492,10 +501,10 @@ class _StochasticPooling(_MarginLoss):
 class MIDAMSmxLoss(_StochasticPooling):
     """MIDAM with the smoothed maximum ``h = tau log mean exp(score / tau)``, of which batches see a few instances.
 
-    The value of a batch is the objective at the moving averages of its bags. Its gradient is that of the algorithm: each
-    drawn instance counts by ``exp(score / tau) / s`` with the moving average s, which is kept as a logarithm, so that
-    any tau and scores of any size are finite. a and b are parameters, which an optimiser moves together with those of
-    the network; alpha and the averages are buffers: all of it is in ``state_dict``.
+    The value of a batch is the objective at the moving averages of its bags. Its gradient is that of the algorithm, in
+    which a drawn instance counts by ``exp(score / tau) / s`` with the moving average s. That is kept as a logarithm, so
+    that any tau and scores of any size are finite. a and b are parameters, which an optimiser moves together with those
+    of the network; alpha and the averages are buffers: all of it is in ``state_dict``.
 
     Parameters
     ----------
@@ -533,6 +542,7 @@ class MIDAMSmxLoss(_StochasticPooling):
     """
 
     log_s: Tensor
+    _tau: Tensor
 
     def __init__(
         self,
@@ -772,7 +782,7 @@ class MIDAMOptimizer(torch.optim.Optimizer):
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "loss": self.loss}
 
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Take one step.
 
         Parameters

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +21,7 @@ from milfast.training.bag_sampler import BalancedBagSampler
 from milfast.training.bag_scores import POOLINGS, InstanceNetwork, PooledNetwork, RunningPool, pieces
 from milfast.training.checkpoint import Checkpoint
 from milfast.training.instance_sampler import sample_instances
-from milfast.training.midam import ALPHA_RULES, GRADIENT_STATES, attention, minmax_margin, smoothed_max
+from milfast.training.midam import ALPHA_RULES, GRADIENT_STATES, Pooled, attention, minmax_margin, smoothed_max
 from milfast.training.stacks import Stack, stack_of
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 
     from milfast.seeding import RandomState
 
-__all__ = ["METHODS", "StackedFit", "fit_stacked", "score_bags"]
+__all__ = ["METHODS", "StackedFit", "fit_stacked", "network_of", "score_bags"]
 
 #: What each method takes where nothing else is asked for.
 METHODS: dict[str, dict[str, Any]] = {
@@ -43,8 +42,9 @@ METHODS: dict[str, dict[str, Any]] = {
     "ce": {"pooling": "mean", "momentum": 0.0, "clip_value": math.inf, "alpha_rule": "gradient"},
 }
 
-#: Values held at once when all instances are scored: 2,048 rows of 166 features and as many hidden units.
-BLOCK = 1 << 19
+#: Values of a block of instances that are scored together: 790 rows of 166 features, which with as many hidden units
+#: and the weights of a network fit a processor's second cache.
+BLOCK = 1 << 17
 
 
 @dataclass(frozen=True, repr=False)
@@ -111,7 +111,7 @@ class StackedFit:
 def fit_stacked(
     bags: Bags | LazyBags,
     labels: ArrayLike | None,
-    train: ArrayLike | Sequence[ArrayLike],
+    train: NDArray[np.int64] | Sequence[ArrayLike],
     *,
     method: str = "midam-smx",
     pooling: str | None = None,
@@ -133,6 +133,7 @@ def fit_stacked(
     gradient_state: str = "current",
     hidden: int | None = None,
     module: Any = None,
+    build: Callable[[], InstanceNetwork] | None = None,
     standardize: bool = True,
     evaluate_every: int | None = 1,
     random_state: RandomState | Sequence[int] = 0,
@@ -192,6 +193,8 @@ def fit_stacked(
         An instance network of one's own, made for each model as `milfast.models.deep.making.make` does; see
         `milfast.training.bag_scores.InstanceNetwork` for what it returns. Such networks are trained one after the other
         within a step.
+    build : callable, optional
+        Makes the network of a model, in place of `hidden` and `module`; called with torch's generators seeded.
     standardize : bool
         Give each feature mean 0 and standard deviation 1 over the instances of each model's own training bags.
     evaluate_every : int or None
@@ -300,7 +303,10 @@ def fit_stacked(
     where = torch.device(device)
     rows = Rows(bags, chosen, standardize=standardize, device=where)
     shape = bags.instance_shape if isinstance(bags, LazyBags) else (bags.n_features,)
-    networks = [_network(seed, shape, hidden, pooling == "att", module) for seed in seeds]
+    networks = []
+    for seed in seeds:
+        with loop.seeded(seed_value(seed, 0)):
+            networks.append(network_of(shape, hidden, pooling == "att", module) if build is None else build())
     settings = {
         "method": method,
         "pooling": pooling,
@@ -379,7 +385,7 @@ def score_bags(
     mean, scale : ndarray of float64, shape (n_features,)
         Instances are taken as ``(x - mean) / scale``.
     batch_instances : int, optional
-        By default as many as have half a million values.
+        By default as many as have 131,072 values.
 
     Returns
     -------
@@ -395,9 +401,7 @@ def score_bags(
     (1,)
     """
     device = next(network.parameters()).device
-    pool = RunningPool(
-        bags.offsets, 1, network.pooling, squash=network.squash, tau=network.tau, device=device
-    )
+    pool = RunningPool(bags.offsets, 1, network.pooling, squash=network.squash, tau=network.tau, device=device)
     size = batch_instances or max(1, BLOCK // bags.n_features)
     with loop.evaluating(network):
         for first, last in pieces(bags.n_instances, size):
@@ -501,7 +505,7 @@ class Rows:
         return np.stack([mean for mean, _ in pairs]), np.stack([scale for _, scale in pairs])
 
     def take(self, rows: NDArray[np.int64]) -> Tensor:
-        """Rows by number, shape (\\*rows.shape, n_features + 1)."""
+        """Rows by number, shape (*rows.shape, n_features + 1)."""
         if self.table is not None:
             flat = torch.from_numpy(rows.reshape(-1)).to(self.device)
             return self.table.index_select(0, flat).view(*rows.shape, -1)
@@ -551,13 +555,32 @@ def _standard(
 # ---------------------------------------------------------------- training
 
 
-def _network(
-    seed: int, shape: tuple[int, ...], hidden: int | None, attends: bool, module: Any
-) -> InstanceNetwork:
+def network_of(shape: tuple[int, ...], hidden: int | None, attends: bool, module: Any) -> InstanceNetwork:
+    """An untrained network; what it draws comes from torch's generator, of numpy and `random` as well.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Of an instance.
+    hidden : int or None
+    attends : bool
+    module : torch.nn.Module, class, callable or None
+
+    Returns
+    -------
+    InstanceNetwork
+
+    Examples
+    --------
+    >>> network_of((4,), None, False, None).score
+    Linear(in_features=4, out_features=1, bias=True)
+    """
     n_features = math.prod(shape)
-    with loop.seeded(seed_value(seed, 0)), nullcontext() if module is None else making.host_seeded(seed % (1 << 32)):
-        own = None if module is None else making.make(module, n_features)
-        return InstanceNetwork(n_features, hidden, attention=attends, module=own, instance_shape=shape)
+    if module is None:
+        return InstanceNetwork(n_features, hidden, attention=attends)
+    with making.host_seeded(int(torch.randint(2**31, ()))):
+        own = making.make(module, n_features)
+        return InstanceNetwork(n_features, attention=attends, module=own, instance_shape=shape)
 
 
 class _Training:
@@ -594,16 +617,9 @@ class _Training:
             self.averages = []
         self.seen = torch.zeros(shape, dtype=self.dtype, device=device)
         self.tau = torch.tensor(settings["tau"], dtype=self.dtype, device=device)
-        self.average: Tensor | None = None
-        self.adam: torch.optim.Adam | None = None
-        if self.method == "ce":
-            self.weights = [torch.nn.Parameter(row) for row in stack.values]
-            self.adam = torch.optim.Adam(
-                self.weights,
-                lr=settings["lr"],
-                weight_decay=settings["weight_decay"],
-                fused=True if device.type in ("cpu", "cuda") else None,
-            )
+        # a parameter for each model, and one for its a and b: those of models that have no batch left get no step
+        self.weights = [[torch.nn.Parameter(part) for part in (row[:-2], row[-2:])] for row in stack.values]
+        self.optimizer = self._optimizer()
         self.losses: list[list[float]] = [[] for _ in range(n_models)]
         self.aucs: list[list[float]] = [[] for _ in range(n_models)]
         self.recorded: list[tuple[int, NDArray[np.float32]]] = []
@@ -618,8 +634,8 @@ class _Training:
         self.lr = self.settings["lr"] / 10**passed
         self.gamma = torch.tensor(self.settings["gamma"] / 2**passed, dtype=self.dtype, device=self.rows.device)
         self.eta = 0.5**passed
-        if self.adam is not None:
-            self.adam.param_groups[0]["lr"] = self.lr
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.lr
         total = torch.zeros(len(self.train), dtype=self.dtype, device=self.rows.device)
         with torch.no_grad(), loop.seeded(seed_value(self.seeds[0], 3, epoch), self.rows.device):
             for step in range(len(bags)):
@@ -677,7 +693,7 @@ class _Training:
             None if by_says is None else by_says.view(n_models, -1).to(scores.dtype),
         )
         matters = None if every else torch.from_numpy(active).to(self.rows.device)
-        self._move(by_a, by_b, matters, which)
+        self._move(by_a, by_b, which)
         if self.method != "ce":
             self._ascend(gap, matters)
         return value if matters is None else value * matters
@@ -722,8 +738,8 @@ class _Training:
         by_says = None if by_says is None else outer[..., None] * by_says
         return value, pooled.bags, by_score, by_says, by_a, by_b, gap
 
-    def _move(self, by_a: Tensor, by_b: Tensor, matters: Tensor | None, which: Iterable[int]) -> None:
-        gradient, values = self.stack.gradient, self.stack.values
+    def _move(self, by_a: Tensor, by_b: Tensor, which: Iterable[int]) -> None:
+        gradient = self.stack.gradient
         gradient[:, -2], gradient[:, -1] = by_a, by_b
         if math.isfinite(self.settings["clip_value"]):
             limit = self.settings["clip_value"]
@@ -731,29 +747,26 @@ class _Training:
         if self.settings["clip_norm"] is not None:
             length = torch.linalg.vector_norm(gradient, dim=1, keepdim=True)
             gradient.mul_((self.settings["clip_norm"] / (length + 1e-6)).clamp(max=1.0))
-        if self.adam is not None:
-            for weights in self.weights:
+        for pair in self.weights:
+            for weights in pair:
                 weights.grad = None
-            for model in which:
-                self.weights[model].grad = gradient[model]
-            self.adam.step()
-            return
-        decayed = gradient if self.settings["decay_auxiliary"] else gradient[:, :-2]
-        decayed.add_(values[:, : decayed.shape[1]], alpha=self.settings["weight_decay"])
-        momentum = self.settings["momentum"]
-        if momentum:
-            if self.average is None:
-                self.average = gradient.clone()
-            elif matters is None:
-                self.average.lerp_(gradient, 1 - momentum)
-            else:
-                new = torch.lerp(self.average, gradient, 1 - momentum)
-                self.average = torch.where(matters[:, None], new, self.average)
-            gradient = self.average
-        if matters is None:
-            values.add_(gradient, alpha=-self.lr)
-        else:
-            values.addcmul_(gradient, matters[:, None].to(gradient.dtype), value=-self.lr)
+        for model in which:
+            self.weights[model][0].grad = gradient[model, :-2]
+            if self.method != "ce":
+                self.weights[model][1].grad = gradient[model, -2:]
+        self.optimizer.step()
+
+    def _optimizer(self) -> torch.optim.Optimizer:
+        """Adam, or the steps of `MIDAMOptimizer`, which torch takes in one pass as those of SGD."""
+        decay, momentum = self.settings["weight_decay"], self.settings["momentum"]
+        groups = [
+            {"params": [pair[0] for pair in self.weights], "weight_decay": decay},
+            {"params": [pair[1] for pair in self.weights], "weight_decay": decay * self.settings["decay_auxiliary"]},
+        ]
+        fused = True if self.rows.device.type in ("cpu", "cuda") else None
+        if self.method == "ce":
+            return torch.optim.Adam(groups, lr=self.settings["lr"], fused=fused)
+        return torch.optim.SGD(groups, lr=self.settings["lr"], momentum=momentum, dampening=momentum, fused=fused)
 
     def _ascend(self, gap: Tensor, matters: Tensor | None) -> None:
         if self.settings["alpha_rule"] == "batch-max":
@@ -789,8 +802,7 @@ class _Training:
         return {
             "epoch": self.epoch,
             "values": self.stack.values.cpu(),
-            "average": None if self.average is None else self.average.cpu(),
-            "adam": None if self.adam is None else self.adam.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
             "alpha": self.alpha.cpu(),
             "averages": [average.cpu() for average in self.averages],
             "seen": self.seen.cpu(),
@@ -813,9 +825,7 @@ class _Training:
             for held, kept in zip(self.stack.buffers(), state["buffers"], strict=True):
                 for name, buffer in held.items():
                     buffer.copy_(kept[name])
-        self.average = None if state["average"] is None else state["average"].to(device)
-        if self.adam is not None:
-            self.adam.load_state_dict(state["adam"])
+        self.optimizer.load_state_dict(state["optimizer"])
         self.alpha = state["alpha"].to(device)
         self.averages = [average.to(device) for average in state["averages"]]
         self.seen = state["seen"].to(device)
@@ -826,10 +836,8 @@ class _Training:
 
 def _pooled(
     scores: Tensor, says: Tensor | None, mask: Tensor, pooling: str, tau: Tensor, *, squash: bool
-) -> tuple[Any, Tensor, Tensor | None]:
+) -> tuple[Pooled, Tensor, Tensor | None]:
     """Scores of bags pooled from the drawn instances alone, with derivatives by scores and attention."""
-    from milfast.training.midam import Pooled
-
     there = mask.any(-1)
     counts = mask.sum(-1).clamp(min=1).to(scores.dtype)
     if pooling == "att":
@@ -875,6 +883,6 @@ def _seeds(random_state: Any, n_models: int) -> list[int]:
     return [seed_value(root, model) for model in range(n_models)]
 
 
-def _allowed(name: str, value: object, known: Iterable[str]) -> None:
+def _allowed(name: str, value: object, known: tuple[str, ...]) -> None:
     if value not in known:
         raise ValueError(f"{name} must be {', '.join(map(repr, known))}; got {value!r}")

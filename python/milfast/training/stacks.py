@@ -128,17 +128,17 @@ class TableStack(Stack):
     @staticmethod
     def _views(whole: Tensor, shapes: list[tuple[int, int]]) -> list[Tensor]:
         pieces = torch.split(whole, [*(m * n for m, n in shapes), EXTRA], dim=1)
-        return [piece.unflatten(1, shape) for piece, shape in zip(pieces, shapes, strict=False)]
+        return [piece.view(-1, *shape) for piece, shape in zip(pieces, shapes, strict=False)]
 
     def forward(self, instances: Tensor, active: Sequence[int]) -> tuple[Tensor, Tensor | None]:
         """Scores and attention; what `backward` needs is kept."""
         first, head, bias = self.parts[:3]
-        hidden = torch.bmm(instances, first).tanh_()
+        hidden = _tanh_(torch.bmm(instances, first))
         scores = torch.baddbmm(bias, hidden, head).squeeze(2)
         said = says = None
         if self.attends:
             value, shift, score, constant = self.parts[3:]
-            said = torch.baddbmm(shift, hidden, value).tanh_()
+            said = _tanh_(torch.baddbmm(shift, hidden, value))
             says = torch.baddbmm(constant, said, score).squeeze(2)
         self._kept = instances, hidden, said
         return scores, says
@@ -164,25 +164,33 @@ class TableStack(Stack):
         torch.bmm(instances.mT, torch.ops.aten.tanh_backward(by_hidden, hidden), out=self.gradients[0])
 
     def prepare(self, factor: Tensor | None, shift: Tensor | None) -> None:
-        """Put what each model does to features into its first layer."""
-        first = self.parts[0]
+        """Put what each model does to features, and all factors of 2, into the layers.
+
+        With ``tanh(x) = 2 sigmoid(2 x) - 1`` no more is left of the hyperbolic tangents than sigmoids, which take a
+        quarter of the time.
+        """
+        first, head, bias = self.parts[:3]
+        doubled = 2 * first
         if factor is not None and shift is not None:
-            constant = torch.bmm(shift.unsqueeze(1), first)
-            first = first * factor.unsqueeze(2)
-            first[:, -1:] = constant + first[:, -1:]
-        self._first = first
+            constant = torch.bmm(shift.unsqueeze(1), doubled)
+            doubled.mul_(factor.unsqueeze(2))[:, -1:].add_(constant)
+        self._ready = [doubled, 2 * head, bias - head.sum(1, keepdim=True)]
+        if self.attends:
+            value, shifts, score, constants = self.parts[3:]
+            self._ready += [4 * value, 2 * (shifts - value.sum(1, keepdim=True))]
+            self._ready += [2 * score, constants - score.sum(1, keepdim=True)]
 
     def of_all(self, instances: Tensor) -> tuple[Tensor, Tensor | None]:
         """One model after the other: what it needs then stays in the processor's cache."""
         scores = instances.new_empty((len(self.values), len(instances)))
         says = torch.empty_like(scores) if self.attends else None
         for model in range(len(self.values)):
-            head, bias = self.parts[1][model], self.parts[2][model, 0]
-            hidden = torch.mm(instances, self._first[model]).tanh_()
-            torch.addmv(bias, hidden, head[:, 0], out=scores[model])
+            first, head, bias, *others = (part[model] for part in self._ready)
+            hidden = torch.mm(instances, first).sigmoid_()
+            torch.addmv(bias[0], hidden, head[:, 0], out=scores[model])
             if says is not None:
-                value, shift, score, constant = (part[model] for part in self.parts[3:])
-                said = torch.addmm(shift, hidden, value).tanh_()
+                value, shift, score, constant = others
+                said = torch.addmm(shift, hidden, value).sigmoid_()
                 torch.addmv(constant[0], said, score[:, 0], out=says[model])
         return scores.T, None if says is None else says.T
 
@@ -204,6 +212,11 @@ class TableStack(Stack):
                 network.attention.score.weight.copy_(values[5].T)
                 network.attention.score.bias.copy_(values[6][0])
         return network
+
+
+def _tanh_(values: Tensor) -> Tensor:
+    """In place, by way of the faster sigmoid; see `milfast.models.deep.layers.tanh`."""
+    return values.mul_(2).sigmoid_().mul_(2).sub_(1)
 
 
 def _linear(network: InstanceNetwork) -> nn.Linear:

@@ -414,7 +414,8 @@ class DeepMIL(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no 
         return torch.from_numpy(_standardized(bags, self.mean_, self.scale_))
 
     def _check_parameters(self) -> None:
-        for name in ("hidden", "epochs", "batch_size"):
+        self._check_hidden()
+        for name in ("epochs", "batch_size"):
             whole_number(name, getattr(self, name))
         if self.patience is not None:
             whole_number("patience", self.patience)
@@ -437,6 +438,9 @@ class DeepMIL(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no 
             raise ValueError("checkpoint needs an integer random_state: with another seed a fit cannot go on")
         if self.callback is not None and not callable(self.callback):
             raise TypeError(f"callback must be callable as callback(epoch, n_epochs, loss); got {self.callback!r}")
+
+    def _check_hidden(self) -> None:
+        whole_number("hidden", self.hidden)
 
     def __getstate__(self) -> dict[str, Any]:
         # Pickles hold CPU tensors, so that a model trained on a GPU can be read where there is none.
