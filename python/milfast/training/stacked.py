@@ -467,11 +467,14 @@ class Rows:
         """Mean and standard deviation, 1 of what is constant, of each model's training instances."""
         bags = self.bags
         shape = bags.n_bags, bags.n_features
-        near = _flat(_read(bags, 0, min(self.block, bags.n_instances))).mean(axis=0, dtype=np.float64)
         sums, squares = np.zeros(shape), np.zeros(shape)
         low, high = np.full(shape, np.inf), np.full(shape, -np.inf)
         needed = np.zeros(bags.n_bags, dtype=bool)
         needed[np.concatenate(train)] = True
+        # a first guess, from a bag that is trained on: others do not change as much as a rounding
+        start = int(bags.offsets[np.argmax(needed)])
+        end = min(start + self.block, int(bags.offsets[np.argmax(needed) + 1]))
+        near = _flat(_read(bags, start, end)).mean(axis=0, dtype=np.float64)
         for first, last in pieces(bags.n_instances, self.block):
             begin = int(np.searchsorted(bags.offsets, first, side="right")) - 1
             end = int(np.searchsorted(bags.offsets, last, side="left"))
