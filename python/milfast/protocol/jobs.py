@@ -505,7 +505,6 @@ def _fitted(job: SeedJob, bags: Bags | LazyBags, split: Split, fold: int) -> NDA
     return _finite(scores[None, None], job, fold)
 
 
-@cache
 def _options() -> frozenset[str]:
     """Parameters of models that reach those that are trained at once."""
     from milfast.training.stacked import fit_stacked

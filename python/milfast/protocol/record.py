@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 #: Compared with all others.
 OURS = ("MIDAM-smx", "MIDAM-att")
+#: Of all comparisons together.
+ERROR = 0.05
 
 
 def results_of(path: str | Path) -> dict[str, Any]:
@@ -90,6 +92,9 @@ def tables(recorded: dict[str, Any]) -> dict[str, str]:
         ),
         "rules": _grid(chosen, lambda c: " / ".join(f"{rule['auc']:.3f}" for rule in c["by_rule"].values())),
         "differences": _differences(recorded),
+        "verdict": _verdict(recorded),
+        "trained": _trained(recorded["cells"]),
+        "conditions": _conditions(recorded),
     }
 
 
@@ -146,9 +151,56 @@ def _differences(recorded: dict[str, Any]) -> str:
     for name, test in found:
         assert test.difference is not None
         text = f"{test.difference.estimate:+.3f} [{test.difference.low:+.3f}, {test.difference.high:+.3f}]"
-        found_out = test.p_adjusted is not None and test.p_adjusted < 0.05
+        found_out = test.p_adjusted is not None and test.p_adjusted < ERROR
         rows.setdefault(test.names, {})[name] = f"**{text}**" if found_out else text
     return _lines(["model", "minus"], data, rows)
+
+
+def _verdict(recorded: dict[str, Any]) -> str:
+    """Against which models MIDAM wins, in sentences."""
+    rows: dict[tuple[str, ...], list[tuple[str, Comparison]]] = {}
+    for data, test in differences(recorded):
+        rows.setdefault(test.names, []).append((data, test))
+    lines = []
+    for (model, other), tests in rows.items():
+        sides: dict[str, list[str]] = {"above": [], "below": []}
+        higher = 0
+        for data, test in tests:
+            assert test.difference is not None
+            higher += test.difference.estimate > 0
+            if test.p_adjusted is not None and test.p_adjusted < ERROR:
+                sides["above" if test.difference.estimate > 0 else "below"].append(data)
+        found = ", ".join(f"{side} it on {' and '.join(sets)}" for side, sets in sides.items() if sets)
+        lines.append(
+            f"- **{model}** has a higher mean AUC than {other} on {higher} of {len(tests)} sets; "
+            + (f"beyond chance: {found}." if found else "no difference is beyond chance.")
+        )
+    return "\n".join(lines)
+
+
+def _trained(cells: Sequence[dict[str, Any]]) -> str:
+    """How far MIDAM was trained on MUSK, and that every score is a number."""
+    aucs = [
+        cell["train_auc"]
+        for cell in cells
+        if cell["model"] in OURS and cell["data"].startswith("musk") and cell["protocol"] == "sound"
+    ]
+    least = f"On MUSK the mean training AUC of MIDAM after the last epoch is at least {min(aucs):.3f}. " if aucs else ""
+    return (
+        f"{least}No score of a bag was NaN or infinite, in any epoch of any model: a job that meets one fails and says "
+        "so, and none failed."
+    )
+
+
+def _conditions(recorded: dict[str, Any]) -> str:
+    """What it ran on, and how long."""
+    known = recorded["provenance"] or {}
+    versions = known.get("versions", {})
+    told = ", ".join(f"{name} {versions[name]}" for name in ("torch", "numpy", "scikit-learn") if name in versions)
+    return (
+        f"All jobs together took {recorded['seconds'] / 60:.0f} minutes, each on one thread of "
+        f"{known.get('processor', 'an unknown processor')} ({told})."
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
