@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
+import milfast as mf
 from milfast import datasets
 
 if TYPE_CHECKING:
@@ -273,3 +274,42 @@ def test_what_is_wrong_with_labels_is_named(tmp_path: Path, labels: Any, message
 def test_wrong_options_are_named(slides: Path, options: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=re.escape(message) if "pair" not in message else message):
         datasets.from_image_folders(slides, **options)
+
+
+# ---------------------------------------------------------------- to the models
+
+
+@pytest.fixture
+def lit(tmp_path: Path) -> Path:
+    """Dark images, and images with one bright patch of six."""
+    rng = np.random.default_rng(0)
+    for i in range(30):
+        pixels = rng.integers(0, 80, (16, 24, 3), dtype=np.uint8)
+        if i % 2:
+            pixels[8:16, 8:16] += 150
+        picture(tmp_path / ("dark", "lit")[i % 2] / f"{i}.png", pixels)
+    return tmp_path
+
+
+@pytest.mark.parametrize("flatten", [True, False])
+def test_images_go_through_a_protocol(lit: Path, flatten: bool) -> None:
+    torch = pytest.importorskip("torch")
+    kind = mf.models.get("MIDAM-smx")
+
+    class Brightness(torch.nn.Module):  # type: ignore[misc,name-defined]
+        """Features of an image: those of a convolution, averaged."""
+
+        def __init__(self, _channels: Any = None) -> None:
+            super().__init__()
+            self.filters = torch.nn.Conv2d(3, 4, 3)
+
+        def forward(self, images: Any) -> Any:
+            return torch.tanh(self.filters(images)).mean(dim=(2, 3))
+
+    model = kind() if flatten else kind(module=Brightness)
+    bags = datasets.from_image_folders(lit, patch=8, flatten=flatten)
+    results = mf.protocol.run([model], bags, protocol="sound", folds=3, seeds=1, epochs=30)
+    assert [result.model for result in results] == ["MIDAM-smx", "NSK", "LR"]
+    assert {result.model: result.auc.estimate > 0.9 for result in results} == dict.fromkeys(
+        ("MIDAM-smx", "NSK", "LR"), True
+    )
