@@ -28,6 +28,7 @@ PACKAGES = (
     "milfast.models",
     "milfast.invariance",
     "milfast.invariance.learners",
+    "milfast.protocol",
 )
 
 

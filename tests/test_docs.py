@@ -45,7 +45,7 @@ def test_examples_of_a_module_hold(name: str) -> None:
         pytest.importorskip("torch")
     module = importlib.import_module(name)
     for test in doctest.DocTestFinder(exclude_empty=True).find(module, name):
-        for optional in ("pandas", "matplotlib"):
+        for optional in ("pandas", "matplotlib", "PIL"):
             if optional in (test.docstring or ""):
                 pytest.importorskip(optional)
         run(test)

@@ -61,7 +61,10 @@ def test_importing_milfast_imports_numpy_alone() -> None:
 def test_groups_are_the_packages_of_the_files() -> None:
     svm = ["MI-SVM", "mi-SVM", "MICA", "MissSVM", "NSK", "sbMIL", "SIL", "sMIL", "STK", "stMIL"]
     assert models.names("svm") == svm
-    assert models.names("svm") + models.names("deep") == models.names()
+    assert models.names("linear") == ["LR"]
+    assert models.names("svm") + models.names("linear") + models.names("deep") == models.names()
+    with pytest.raises(ValueError, match="group must be svm, linear or deep; got 'tree'"):
+        models.names("tree")
 
 
 def test_every_registered_model_has_a_summary_and_loads_by_its_name() -> None:

@@ -21,7 +21,7 @@ from milfast._core import (
 from milfast.bags import Bags
 
 if TYPE_CHECKING:
-    from milfast import checks, consistency, datasets, invariance, models, study, uncertainty
+    from milfast import checks, consistency, datasets, invariance, models, protocol, study, uncertainty
     from milfast.accumulator import AUCAccumulator
     from milfast.checks import check_model, sample_bags
     from milfast.evaluation import evaluate
@@ -47,6 +47,7 @@ __all__ = [
     "invariance",
     "jaccard_matrix",
     "models",
+    "protocol",
     "rbf_gram",
     "sample_bags",
     "set_num_threads",
@@ -66,6 +67,7 @@ _LAZY = {
     "evaluate": "evaluation",
     "invariance": None,
     "models": None,
+    "protocol": None,
     "sample_bags": "checks",
     "study": None,
     "uncertainty": None,

@@ -36,8 +36,8 @@ def model_arguments(parser: argparse.ArgumentParser) -> None:
         "models",
         nargs="+",
         metavar="MODEL",
-        help="a name from `milfast ls models`, a group (all, svm, deep) or package.module:Name of a model of your own: "
-        "an estimator, a torch module's class, or a function that makes one",
+        help="a name from `milfast ls models`, a group (all, svm, linear, deep) or package.module:Name of a model of "
+        "your own: an estimator, a torch module's class, or a function that makes one",
     )
     parser.add_argument(
         "--style",
@@ -100,7 +100,7 @@ def named_models(given: Sequence[str]) -> list[Any]:
     """Models by name or by group; those of a group that cannot run here are left out."""
     chosen: list[Any] = []
     for name in given:
-        if name in ("all", "svm", "deep"):
+        if name in ("all", *models.GROUPS):
             for member in models.names(None if name == "all" else name):
                 try:
                     models.get(member)

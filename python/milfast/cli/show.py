@@ -9,8 +9,10 @@ from milfast.checks import catalogue
 from milfast.checks.codes import VERDICTS
 from milfast.cli.arguments import format_argument, verb
 from milfast.cli.consistency import show_consistency
+from milfast.cli.evaluate import show_protocol
 from milfast.cli.studies import report_unfinished
 from milfast.invariance.verdict import OUTCOMES
+from milfast.protocol.selection import TIES
 from milfast.report import table
 from milfast.report.invariance_tables import show_battery
 from milfast.report.terminal import show
@@ -50,6 +52,12 @@ def add(verbs: Any) -> None:
         help="beside the figures of tables 2 to 4 of Raff & Holt (2023), of table 1 of Levman et al. (2023), or of "
         "Aubin et al. (2021)",
     )
+    parser.add_argument(
+        "--ties",
+        choices=tuple(TIES),
+        default="first",
+        help="of results by a protocol, as for evaluate (default: first)",
+    )
     format_argument(parser)
 
 
@@ -61,17 +69,27 @@ def run(options: argparse.Namespace) -> int:
     from milfast.consistency import jobs as consistency_jobs
     from milfast.invariance import battery
     from milfast.invariance import jobs as battery_jobs
+    from milfast.protocol import ProtocolResult
+    from milfast.protocol import jobs as protocol_jobs
+    from milfast.protocol import results as protocol_results
     from milfast.study import Store
 
     with Store(options.file, write=False) as store:
         records = list(store.records())
-    checks, evaluations, consistencies, batteries = (
+    checks, evaluations, protocols, consistencies, batteries = (
         [(r.spec, r.result) for r in records if r.spec["function"] == function and r.result is not None]
-        for function in (check_jobs.FUNCTION, evaluation.FUNCTION, consistency_jobs.FUNCTION, battery_jobs.FUNCTION)
+        for function in (
+            check_jobs.FUNCTION,
+            evaluation.FUNCTION,
+            protocol_jobs.FUNCTION,
+            consistency_jobs.FUNCTION,
+            battery_jobs.FUNCTION,
+        )
     )
     found: list[Any] = [
         *check_jobs.combine(checks, level=options.level),
         *evaluation.combine(evaluations),
+        *protocol_results.combine(protocols, ties=options.ties),
         *consistency_jobs.combine(consistencies),
         *battery.combine(batteries, alpha=1 - options.level).cells,
     ]
@@ -105,6 +123,8 @@ def run(options: argparse.Namespace) -> int:
     rows = [result.to_dict() for result in kept if isinstance(result, evaluation.EvaluationResult)]
     if rows:
         show(rows, table.EVALUATION_COLUMNS, options.format)
+    if by_protocol := [result for result in kept if isinstance(result, ProtocolResult)]:
+        show_protocol(by_protocol, by_protocol[0].auc.level, options.format)
     if consistent:
         show_consistency(consistent, options.level, options.format, printed=False)
     if not kept:

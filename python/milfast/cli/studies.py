@@ -56,7 +56,8 @@ def study(options: argparse.Namespace) -> Iterator[Callable[[str, list[dict[str,
 
 
 def _job_title(specification: dict[str, Any]) -> str:
-    return f"{specification['model']} on {specification.get('check', specification.get('data'))}"
+    by = f" by {specification['protocol']}" if "protocol" in specification else ""
+    return f"{specification['model']} on {specification.get('check', specification.get('data'))}{by}"
 
 
 def report_unfinished(records: Collection[Record]) -> None:

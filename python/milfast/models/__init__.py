@@ -1,4 +1,4 @@
-"""Models by name. Adding one is adding a file to `models/svm` or `models/deep`."""
+"""Models by name. Adding one is adding a file to `models/svm`, `models/linear` or `models/deep`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from milfast.registry import Registry
 
 __all__ = ["get", "name_of", "names"]
 
-registry = Registry("model", "milfast.models.svm", "milfast.models.deep")
+GROUPS = ("svm", "linear", "deep")
+registry = Registry("model", *(f"milfast.models.{group}" for group in GROUPS))
 
 
 def names(group: str | None = None) -> list[str]:
@@ -16,7 +17,7 @@ def names(group: str | None = None) -> list[str]:
 
     Parameters
     ----------
-    group : {"svm", "deep"}, optional
+    group : {"svm", "linear", "deep"}, optional
 
     Returns
     -------
@@ -33,8 +34,8 @@ def names(group: str | None = None) -> list[str]:
     >>> "NSK" in mf.models.names("svm")
     True
     """
-    if group not in (None, "svm", "deep"):
-        raise ValueError(f"group must be svm or deep; got {group!r}")
+    if group not in (None, *GROUPS):
+        raise ValueError(f"group must be svm, linear or deep; got {group!r}")
     return [entry.name for entry in registry.entries.values() if group in (None, entry.group)]
 
 

@@ -23,7 +23,14 @@ FORMATS: tuple[Format, ...] = ("table", "markdown", "latex", "csv", "json")
 #: Columns that a narrow terminal can do without, least needed first; the other forms have them all.
 EXPENDABLE = (
     "paper_verdict",
+    "margin",
+    "n_ties",
+    "epoch",
     "train_auc",
+    "pooled_auc",
+    "bags_auc",
+    "seed_aucs",
+    "trial_sd",
     "size_auc",
     "oracle_auc",
     "worst_auc",
@@ -148,6 +155,21 @@ EVALUATION_COLUMNS = (
     Column("SD over folds", "fold_sd"),
     Column("folds", "folds"),
     Column("repeats", "repeats"),
+)
+
+PROTOCOL_COLUMNS = (
+    Column("model", "model"),
+    Column("data", "data"),
+    Column("protocol", "protocol"),
+    Column("AUC", "auc", bounds=True),
+    Column("same models, other bags", "bags_auc", bounds=True),
+    Column("all bags together", "pooled_auc", bounds=True),
+    Column("SD over trials", "trial_sd"),
+    Column("means of the seeds", "seed_aucs"),
+    Column("training AUC", "train_auc"),
+    Column("ties", "n_ties", digits=0),
+    Column("epoch", "epoch", digits=0),
+    Column("margin", "margin", digits=2),
 )
 
 CONSISTENCY_COLUMNS = (
