@@ -191,9 +191,9 @@ def test_moments_say_as_much_as_rows(seed: int, n: int, d: int) -> None:
         a, b = getattr(rows.environments, name)(theta), getattr(same, name)(theta)
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9 * np.abs(a).max())
     for learner, parameters in PARAMETERS.items():
-        directions = [e.objective_gradient(learner, [parameters] * 2, theta) for e in (rows.environments, same)]
+        a, b = (e.objective_gradient(learner, [parameters] * 2, theta) for e in (rows.environments, same))
         if learner != "and-mask":  # of one row or a few, a gradient may be 0 but for rounding
-            np.testing.assert_allclose(*directions, rtol=1e-7, atol=1e-9 * np.abs(directions[0]).max())
+            np.testing.assert_allclose(a, b, rtol=1e-7, atol=1e-9 * np.abs(a).max())
 
 
 # ---------------------------------------------------------------- training
@@ -211,7 +211,7 @@ def by_torch(rows: Rows, learner: str, parameters: list[float], theta: np.ndarra
         else:
             t.grad = direction
             adam.step()
-    return t.numpy()
+    return np.asarray(t)
 
 
 @pytest.mark.parametrize("decay", [0.0, 0.1])
@@ -307,9 +307,10 @@ def test_runs_that_diverge_stop_and_the_others_go_on(task: str) -> None:
     start = np.ones((3, 4))
     run = rows.environments.train("and-mask", parameters, start, 1000)
     assert run["diverged"].tolist() == [False, True, False]
-    # weights are multiplied with -9 in each step, past 1.8e308 after some 323; the bias of a regression goes faster
+    # weights are multiplied with -9 in each step, and the bias of a regression goes faster: past 1.8e308 after
+    # some 210; logits are float32 and end at 3.4e38, after some 40
     assert run["step"][[0, 2]].tolist() == [1000, 1000]
-    assert 200 < run["step"][1] < 330
+    assert (200 < run["step"][1] < 330) if task == "regression" else (35 < run["step"][1] < 50)
     assert not np.isfinite(run["theta"][1]).all()
     assert np.isnan(rows.environments.errors(run["theta"])[1]).all()
     assert np.isnan(rows.environments.risks(run["theta"])[1]).all()
@@ -337,7 +338,7 @@ def test_the_mask_stands_still_where_all_rows_are_right_beyond_doubt() -> None:
 
 
 def test_environments_of_one_row_and_of_one() -> None:
-    data = _core.environments_from_samples([np.float32([[1, 2]])], [[1]], "classification")
+    data = _core.environments_from_samples([np.array([[1, 2]], np.float32)], [[1]], "classification")
     assert data.n_environments == 1
     assert data.n_features == 2
     assert data.task == "classification"
@@ -348,7 +349,7 @@ def test_environments_of_one_row_and_of_one() -> None:
 
 def test_pooled_rows_and_averaged_environments() -> None:
     """ERM counts rows, as it pools them; the others count environments."""
-    x = [np.float32([[0.0]] * 30), np.float32([[0.0]] * 10)]
+    x = [np.zeros((30, 1), np.float32), np.zeros((10, 1), np.float32)]
     data = _core.environments_from_samples(x, [np.zeros(30), np.ones(10)], "regression")
     start = [[0.0, 0.0]]
     assert data.train("erm", [[0.05, 0.0]], start, 3000)["theta"][0, 1] == pytest.approx(0.25, abs=1e-6)
