@@ -27,7 +27,12 @@ torch = pytest.importorskip("torch", reason="the peer, torch, is absent")
 
 N, D, TRIALS = 10_000, 10, 20
 LOOP = "torch loop"
-PARAMETERS = {"erm": (1e-3, 1e-3), "irmv1": (1e-3, 1e-3, 0.9), "iga": (1e-3, 1e-3, 1000.0), "and-mask": (1e-3, 1e-3, 0.9)}
+PARAMETERS = {
+    "erm": (1e-3, 1e-3),
+    "irmv1": (1e-3, 1e-3, 0.9),
+    "iga": (1e-3, 1e-3, 1000.0),
+    "and-mask": (1e-3, 1e-3, 0.9),
+}
 """Learning rate, weight decay and, of the later ones, what they have of their own: the published defaults."""
 MULTIPLY_ADDS = {"erm": 2 * D + 6, "irmv1": 4 * D + 6, "iga": 4 * D + 6, "and-mask": 2 * D + 6}
 """Of a row and step, with the logistic loss."""
@@ -58,7 +63,7 @@ def cows_and_camels(rng: np.random.Generator) -> tuple[list[np.ndarray], list[np
 
 
 def small_margin(rng: np.random.Generator) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Rows like those of Example3: classes a little apart in the causes, and far apart elsewhere in each environment."""
+    """Rows like those of Example3: classes a little apart in the causes, far apart elsewhere in each environment."""
     xs, ys = [], []
     for _ in range(3):
         label = np.repeat([0.0, 1.0], N // 2)
@@ -79,7 +84,9 @@ class Loop:
     """Full-batch training of one linear layer."""
 
     def __init__(self, xs: list[np.ndarray], ys: list[np.ndarray], task: str, learner: str) -> None:
-        self.data = [(torch.tensor(x), torch.tensor(y, dtype=torch.float32)[:, None]) for x, y in zip(xs, ys, strict=True)]
+        self.data = [
+            (torch.tensor(x), torch.tensor(y, dtype=torch.float32)[:, None]) for x, y in zip(xs, ys, strict=True)
+        ]
         self.pooled = [torch.cat(part) for part in zip(*self.data, strict=True)]
         self.loss = torch.nn.MSELoss() if task == "regression" else torch.nn.BCEWithLogitsLoss()
         self.learner = learner

@@ -131,7 +131,8 @@ def test_risks_and_gradients_are_those_of_torch(task: str, sizes: tuple[int, ...
     rows = Rows(rng, sizes, d, task)
     thetas = rng.normal(size=(4, d + 1)) * [[0.1], [1.0], [3.0], [0.0]]
     risks, gradients = rows.environments.risks(thetas), rows.environments.gradients(thetas)
-    assert risks.shape == (4, len(sizes)) and gradients.shape == (4, len(sizes), d + 1)
+    assert risks.shape == (4, len(sizes))
+    assert gradients.shape == (4, len(sizes), d + 1)
     for theta, risk, gradient in zip(thetas, risks, gradients, strict=True):
         t = torch.tensor(theta, requires_grad=True)
         for e, loss in enumerate(losses(rows, t)):
@@ -190,9 +191,9 @@ def test_moments_say_as_much_as_rows(seed: int, n: int, d: int) -> None:
         a, b = getattr(rows.environments, name)(theta), getattr(same, name)(theta)
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9 * np.abs(a).max())
     for learner, parameters in PARAMETERS.items():
-        directions = [e.objective_gradient(learner, [parameters] * 2, theta) for e in (rows.environments, same)]
+        a, b = (e.objective_gradient(learner, [parameters] * 2, theta) for e in (rows.environments, same))
         if learner != "and-mask":  # of one row or a few, a gradient may be 0 but for rounding
-            np.testing.assert_allclose(*directions, rtol=1e-7, atol=1e-9 * np.abs(directions[0]).max())
+            np.testing.assert_allclose(a, b, rtol=1e-7, atol=1e-9 * np.abs(a).max())
 
 
 # ---------------------------------------------------------------- training
@@ -210,7 +211,7 @@ def by_torch(rows: Rows, learner: str, parameters: list[float], theta: np.ndarra
         else:
             t.grad = direction
             adam.step()
-    return t.numpy()
+    return np.asarray(t)
 
 
 @pytest.mark.parametrize("decay", [0.0, 0.1])
@@ -222,7 +223,8 @@ def test_steps_are_those_of_torch(task: str, learner: str, decay: float) -> None
     start = rng.normal(size=5)
     run = rows.environments.train(learner, [parameters], [start], 200)
     want = by_torch(rows, learner, parameters, start, 200)
-    assert run["step"].tolist() == [200] and not run["diverged"].any()
+    assert run["step"].tolist() == [200]
+    assert not run["diverged"].any()
     # the direction of a plain step jumps where a sign changes, and there each rounding counts
     np.testing.assert_allclose(run["theta"][0], want, rtol=0, atol=1e-9 if task == "regression" else 2e-5)
     assert np.abs(want - start).max() > 0.1
@@ -295,7 +297,8 @@ def test_levels_give_the_same_bits() -> None:
         )
         name, digest = done.stdout.split()
         found[name] = digest
-    assert "baseline" in found and len(set(found.values())) == 1, found
+    assert "baseline" in found
+    assert len(set(found.values())) == 1, found
 
 
 def test_runs_that_diverge_stop_and_the_others_go_on(task: str) -> None:
@@ -304,8 +307,10 @@ def test_runs_that_diverge_stop_and_the_others_go_on(task: str) -> None:
     start = np.ones((3, 4))
     run = rows.environments.train("and-mask", parameters, start, 1000)
     assert run["diverged"].tolist() == [False, True, False]
-    # theta is multiplied with -9 in each step: past 1.8e308 after some 323
-    assert run["step"][[0, 2]].tolist() == [1000, 1000] and 300 < run["step"][1] < 330
+    # weights are multiplied with -9 in each step, and the bias of a regression goes faster: past 1.8e308 after
+    # some 210; logits are float32 and end at 3.4e38, after some 40
+    assert run["step"][[0, 2]].tolist() == [1000, 1000]
+    assert (200 < run["step"][1] < 330) if task == "regression" else (35 < run["step"][1] < 50)
     assert not np.isfinite(run["theta"][1]).all()
     assert np.isnan(rows.environments.errors(run["theta"])[1]).all()
     assert np.isnan(rows.environments.risks(run["theta"])[1]).all()
@@ -322,9 +327,11 @@ def test_the_mask_stands_still_where_all_rows_are_right_beyond_doubt() -> None:
     theta = np.array([[200.0, 100.0, 0.0]])
     assert data.errors(theta).max() == 0
     assert (data.gradients(theta) == 0).all()
-    assert (data.objective_gradient("and-mask", [[0.1, 0.0, 0.9]], theta) == 0).all()
+    # that one is in float64, which has room for smaller numbers
+    assert (data.objective_gradient("and-mask", [[0.1, 0.0, 0.9]], 10 * theta) == 0).all()
     run = data.train("and-mask", [[0.1, 0.0, 0.9], [0.1, 0.01, 0.9]], np.tile(theta, (2, 1)), 100)
-    assert not run["diverged"].any() and (run["theta"][0] == theta).all()
+    assert not run["diverged"].any()
+    assert (run["theta"][0] == theta).all()
     np.testing.assert_allclose(run["theta"][1], 0.999**100 * theta[0], rtol=1e-12)
     # what torch makes of it in float32
     linear = torch.nn.functional.linear(torch.tensor(x), torch.tensor([[200.0, 100.0]], requires_grad=True))
@@ -332,8 +339,10 @@ def test_the_mask_stands_still_where_all_rows_are_right_beyond_doubt() -> None:
 
 
 def test_environments_of_one_row_and_of_one() -> None:
-    data = _core.environments_from_samples([np.float32([[1, 2]])], [[1]], "classification")
-    assert data.n_environments == 1 and data.n_features == 2 and data.task == "classification"
+    data = _core.environments_from_samples([np.array([[1, 2]], np.float32)], [[1]], "classification")
+    assert data.n_environments == 1
+    assert data.n_features == 2
+    assert data.task == "classification"
     assert repr(data) == 'Environments(n_environments=1, n_features=2, task="classification")'
     run = data.train("iga", [[0.1, 0.0, 100.0]], [[0.0, 0.0, 0.0]], 500)
     assert data.risks(run["theta"])[0, 0] < 1e-3  # of one environment there is nothing to align
@@ -341,7 +350,7 @@ def test_environments_of_one_row_and_of_one() -> None:
 
 def test_pooled_rows_and_averaged_environments() -> None:
     """ERM counts rows, as it pools them; the others count environments."""
-    x = [np.float32([[0.0]] * 30), np.float32([[0.0]] * 10)]
+    x = [np.zeros((30, 1), np.float32), np.zeros((10, 1), np.float32)]
     data = _core.environments_from_samples(x, [np.zeros(30), np.ones(10)], "regression")
     start = [[0.0, 0.0]]
     assert data.train("erm", [[0.05, 0.0]], start, 3000)["theta"][0, 1] == pytest.approx(0.25, abs=1e-6)
@@ -430,7 +439,9 @@ def test_runs_that_do_not_fit(learner: str, parameters: Any, initial: Any, messa
 def test_predictors_that_do_not_fit() -> None:
     data = _core.environments_from_samples([X], [Y], "classification")
     for call in (data.risks, data.errors, data.gradients):
-        with pytest.raises(ValueError, match="theta must have 3 columns, the weights of the features and the bias; got 2"):
+        with pytest.raises(
+            ValueError, match="theta must have 3 columns, the weights of the features and the bias; got 2"
+        ):
             call([[0.0, 0.0]])
     with pytest.raises(OverflowError):
         data.train("erm", [[0.1, 0.0]], [[0.0] * 3], -1)

@@ -40,11 +40,11 @@ pub trait Kernel {
 
 /// The instruction set in use: the best one the processor has, or a lower one that `MILFAST_SIMD` asks for.
 pub fn level() -> Level {
+    static LEVEL: OnceLock<Level> = OnceLock::new();
     #[cfg(test)]
     if let Some(level) = FORCED.get() {
         return level;
     }
-    static LEVEL: OnceLock<Level> = OnceLock::new();
     *LEVEL.get_or_init(|| {
         let wanted = match std::env::var(SIMD_VARIABLE).as_deref() {
             Ok("baseline") => Level::Baseline,

@@ -250,7 +250,7 @@ fn features<S: Vectors<f32>, const K: usize, const F: usize, const SQUARED: bool
     (x, d): (&[Lanes], usize),
     weights: [&[Lanes]; K],
     first: usize,
-    sums: [&mut [Sum]; K],
+    sums: &mut [&mut [Sum]; K],
 ) {
     let mut lanes = [[ZEROS; F]; K];
     let mut biases = [ZEROS; K];
@@ -314,13 +314,12 @@ fn all_features<S: Vectors<f32>, const K: usize, const SQUARED: bool>(
     simd: S,
     (x, d): (&[Lanes], usize),
     weights: [&[Lanes]; K],
-    mut sums: [&mut [Sum]; K],
+    sums: &mut [&mut [Sum]; K],
 ) {
     let mut first = 0;
     macro_rules! some {
         ($n:literal) => {
             if d - first >= $n {
-                let sums = sums.each_mut().map(|sums| &mut **sums);
                 features::<S, K, $n, SQUARED>(simd, (x, d), weights, first, sums);
                 first += $n;
                 continue;
@@ -340,7 +339,8 @@ fn all_features<S: Vectors<f32>, const K: usize, const SQUARED: bool>(
             }
         }
         some!(2);
-        some!(1);
+        features::<S, K, 1, SQUARED>(simd, (x, d), weights, first, sums);
+        first += 1;
     }
 }
 
@@ -479,10 +479,10 @@ impl First<'_> {
                     if TURNED && (!LOSSES || self.kinds.curvatures.is_some()) {
                         if let (Some(along_theta), Some(along_bias)) = (sums.next(), sums.next()) {
                             let weights = [residuals, &buffers.turned[..many], slopes];
-                            all_features::<S, 3, false>(simd, x, weights, [gradients, along_theta, along_bias]);
+                            all_features::<S, 3, false>(simd, x, weights, &mut [gradients, along_theta, along_bias]);
                         }
                     } else {
-                        all_features::<S, 1, false>(simd, x, [residuals], [gradients]);
+                        all_features::<S, 1, false>(simd, x, [residuals], &mut [gradients]);
                     }
                 }
                 if LOSSES
@@ -490,7 +490,7 @@ impl First<'_> {
                     && self.kinds.squares.is_some()
                     && let Some(sums) = sums.next()
                 {
-                    all_features::<S, 1, true>(simd, x, [residuals], [sums]);
+                    all_features::<S, 1, true>(simd, x, [residuals], &mut [sums]);
                 }
                 if LOSSES
                     && self.kinds.risks.is_some()
@@ -573,7 +573,7 @@ impl Second<'_> {
                     }
                 }
                 let sums = &mut self.sums[run * width..(run + 1) * width];
-                all_features::<S, 1, false>(simd, (x, d), [&weights[..many]], [sums]);
+                all_features::<S, 1, false>(simd, (x, d), [&weights[..many]], &mut [sums]);
             }
         }
     }

@@ -187,6 +187,7 @@ impl Environments {
     ///
     /// Runs pass over the data together, and are shared out to threads; what becomes of a run depends neither on the
     /// others nor on the number of threads. A run whose parameters are no longer finite stops there.
+    /// For classes that happens a step after they are too large for float32, in which logits are computed.
     ///
     /// Parameters
     /// ----------
