@@ -12,8 +12,8 @@ from scipy import stats
 
 pytest.importorskip("torch")
 
-from milfast.training.bag_sampler import BalancedBagSampler  # noqa: E402
-from milfast.training.instance_sampler import sample_instances  # noqa: E402
+from milfast.training.bag_sampler import BalancedBagSampler
+from milfast.training.instance_sampler import sample_instances
 
 
 def labels_of(positive: int, negative: int, seed: int = 0) -> np.ndarray:
@@ -37,7 +37,7 @@ def test_what_every_epoch_holds(positive: int, negative: int, batch_size: int, s
         size = int((labels == label).sum())
         needs.append(-(-size // min(quota, size)))
         of_class = [int((labels[batch] == label).sum()) for batch in batches]
-        assert 1 <= min(of_class)
+        assert min(of_class) >= 1
         assert max(of_class) <= quota
         if needs[-1] == len(batches):  # the longer class: exactly once
             assert (counts[labels == label] == 1).all()
@@ -110,7 +110,7 @@ def test_every_subset_comes_as_often(n: int, k: int) -> None:
     n_draws = 30_000
     rows, mask = sample_instances([0, n], np.zeros(n_draws, dtype=int), k, np.random.default_rng(0))
     assert mask.all()
-    subsets = {chosen: 0 for chosen in itertools.combinations(range(n), k)}
+    subsets = dict.fromkeys(itertools.combinations(range(n), k), 0)
     for row in np.sort(rows, axis=1):
         subsets[tuple(row.tolist())] += 1  # without replacement, or this is no subset
     assert stats.chisquare(list(subsets.values())).pvalue > 1e-3

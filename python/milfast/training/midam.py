@@ -197,7 +197,8 @@ def attention(
     new = torch.logaddexp(torch.log1p(-gamma) + log_s2, gamma.log() + total - log_k)
     scores = scores.masked_fill(~mask, 0.0)
     drawn = ((powers - total[..., None]).exp().masked_fill(~mask, 0.0) * scores).sum(-1)
-    part = (gamma.log() + total - log_k - new).exp()
+    # a place without a bag shows nothing
+    part = (gamma.log() + total - log_k - new).exp().masked_fill(~mask.any(-1), 0.0)
     mixed = torch.lerp(ratio, drawn, part)
     basis, quotient = (log_s2, ratio) if previous else (new, mixed)
     weights = (powers - (log_k + basis)[..., None]).clamp(max=LARGEST).exp().masked_fill(~mask, 0.0)
