@@ -376,6 +376,17 @@ def test_one_environment_speaks_against_no_set() -> None:
         assert "the empty one among them" in fitted.diagnosis_
 
 
+@pytest.mark.parametrize("test", ["residuals", "coefficients"])
+def test_a_constant_target_speaks_against_no_set(test: str) -> None:
+    """Nothing is divided by a variance of 0."""
+    X, y, env = stack(make_problem("Example1", d_inv=0, random_state=0).draw(50).train)
+    assert not y.any()
+    fitted = as_learner("ICP").fit(X, y, env, test=test, task="regression")
+    assert [subset.p_value for subset in fitted.accepted_] == pytest.approx([1.0] * 2**5)
+    assert fitted.features_ == ()
+    assert not fitted.coef_.any()
+
+
 def test_a_target_without_noise_is_tied_to_its_causes() -> None:
     rng = np.random.default_rng(0)
     env = np.repeat(np.arange(3), 300)

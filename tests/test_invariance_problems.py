@@ -480,6 +480,8 @@ def test_bad_numbers_of_rows_and_weights_are_named() -> None:
     for n in (0, 2.5, True):
         with pytest.raises(ValueError, match="n must be an integer of at least 1"):
             problem.draw(n)
+    with pytest.raises(ValueError, match=r"intercept must be one number for each .* shape \(3,\); got \(2,\)"):
+        problem.risk(np.ones((3, 10)), np.zeros(2))
     with pytest.raises(ValueError, match=r"coef must have 10 weights .* got shape \(9,\)"):
         problem.risk(np.ones(9))
 

@@ -239,6 +239,11 @@ class Problem(ABC):
             raise ValueError(f"n must be an integer of at least {self._fewest} rows an environment; got {n!r}")
         return Draw(self, int(n))
 
+    @property
+    def has_population(self) -> bool:
+        """Whether `population` has the Oracle's distribution too."""
+        return True
+
     def population(self, oracle: bool = False) -> Any:
         """The distribution of an environment instead of rows, for the engine.
 
@@ -419,7 +424,12 @@ class Problem(ABC):
         finite, weights = _usable(coef)
         w_inv, w_spu = self.split(weights)
         bias = np.asarray(intercept, dtype=np.float64)
-        shape = np.broadcast_shapes(w_inv.shape[:-1], bias.shape)
+        try:
+            shape = np.broadcast_shapes(w_inv.shape[:-1], bias.shape)
+        except ValueError:
+            raise ValueError(
+                f"intercept must be one number for each predictor of coef, shape {w_inv.shape[:-1]}; got {bias.shape}"
+            ) from None
         usable = finite & np.isfinite(bias)
         bias = np.broadcast_to(np.where(np.isfinite(bias), bias, 0.0), shape)
         w_inv, w_spu = np.broadcast_to(w_inv, (*shape, self.d_inv)), np.broadcast_to(w_spu, (*shape, self.d_spu))

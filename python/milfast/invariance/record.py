@@ -186,7 +186,7 @@ def _beside(cells: Sequence[Row]) -> str:
         (
             cell["problem"],
             cell["model"],
-            f"{cell['mean']:.4f} ± {cell['sd']:.4f}",
+            _mean_sd(cell),
             _published(cell),
             f"{cell['difference']:+.1e}" if "difference" in cell else "-",
             _trials(cell),
@@ -204,6 +204,11 @@ def _beside(cells: Sequence[Row]) -> str:
             f"{max(known):.1e}."
         )
     return text
+
+
+def _mean_sd(cell: Row) -> str:
+    """The error, which a learner that diverged in a replicate has none of."""
+    return f"{cell['mean']:.4f} ± {cell['sd']:.4f}" if "mean" in cell else "-"
 
 
 def _trials(cell: Row) -> str:
@@ -251,7 +256,7 @@ def _swept(cells: Sequence[Row], key: str) -> str:
 
 
 def _error(cell: Row) -> str:
-    text = f"{cell['mean']:.4f}"
+    text = f"{cell['mean']:.4f}" if "mean" in cell else "-"
     return f"{text} ({cell['published_mean']:.4f})" if "published_mean" in cell else text
 
 
@@ -288,7 +293,7 @@ def _details(cells: Sequence[Row]) -> str:
                 cell["problem"],
                 cell["model"],
                 cell["engine"],
-                f"{cell['mean']:.4f} ± {cell['sd']:.4f}",
+                _mean_sd(cell),
                 f"{cell['successes']}/{cell['replicates']}",
                 f"{ratio.estimate:.3f} {ratio.bounds()}",
                 f"{cell['p_better']:.1g}",

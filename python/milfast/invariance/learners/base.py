@@ -43,6 +43,8 @@ class Learner(ABC):
         Text that `as_learner` makes the same learner from, where there is one.
     tasks : tuple of str
         What it can learn: "regression", "classification" or both.
+    most_features : int or None
+        How many features it can look at, where that is limited.
     coef_ : ndarray of float64, shape (n_features,), or None
         Weights of a linear predictor; None for another.
     intercept_ : float
@@ -56,6 +58,7 @@ class Learner(ABC):
     searches: bool = True
     reference: str | None = None
     tasks: tuple[str, ...] = TASKS
+    most_features: int | None = None
 
     coef_: Vector | None
     intercept_: float
