@@ -443,6 +443,41 @@ def test_a_learner_that_diverges_on_some_data_is_measured_on_the_rest() -> None:
     assert cell.risk == "exact"
 
 
+class InPlace(LeastSquares):
+    """Centres the arrays that it is handed."""
+
+    name = "in place"
+
+    def sample_params(self, rng: Any) -> dict[str, Any]:
+        return {}
+
+    def fit(self, X: Any, y: Any, env: Any, rng: Any = None) -> InPlace:
+        self.center = X.mean(axis=0), y.mean()
+        X -= self.center[0]
+        y -= self.center[1]
+        self.weights = np.linalg.lstsq(X.astype(np.float64), y, rcond=None)[0]
+        env[:] = 0
+        return self
+
+    def predict(self, X: Any) -> Any:
+        X -= self.center[0]
+        return X @ self.weights + self.center[1]
+
+
+def test_a_learner_may_work_in_place() -> None:
+    """Neither its own next trial nor the next learner notices."""
+    given = {"problem": "Example1", "d_inv": 5, "d_spu": 5, "n_env": 3, "mode": "strict", "engine": "samples", "n": 50}
+    given |= {"n_trials": 3, "n_steps": 1, "rng": "native", "test_shuffle": "invariant", "seed": 0, "replicate": 0}
+    plain, in_place, after = (
+        jobs.run_job(jobs.Job(jobs.Subject.of(learner), **given))
+        for learner in (LeastSquares(), InPlace(), as_learner(LeastSquares(), name="after"))
+    )
+    for kind in ("validation", "test"):
+        assert in_place[kind] == [in_place[kind][0]] * 3
+        np.testing.assert_allclose(in_place[kind][0], plain[kind][0], rtol=1e-4)
+        assert after[kind] == plain[kind]
+
+
 def test_what_verdicts_compare_with_is_not_of_ones_own() -> None:
     class Own(LeastSquares):
         name = "ERM"
