@@ -543,6 +543,16 @@ def test_a_study_goes_on_and_does_nothing_twice(tmp_path: Path) -> None:
     assert kept.tobytes() == plain.cell("IRMv1", "Example1").risks.tobytes()
 
 
+def test_a_learner_under_another_name_is_the_same_in_a_study(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"problems": "Example1", "n_replicates": 2, **SMALL}
+    plain, kept = (
+        run_battery(as_learner("IRMv1", name="mine"), study=study, **settings).cell("mine", "Example1")
+        for study in (None, tmp_path / "s.db")
+    )
+    assert kept.parameters == plain.parameters
+    assert kept.risks.tobytes() == plain.risks.tobytes()
+
+
 def test_an_object_has_no_place_in_a_study(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="a study needs a name"):
         run_battery(LeastSquares(), study=tmp_path / "s.db", problems="Example1", n_replicates=2)

@@ -331,7 +331,8 @@ def run_specification(specification: dict[str, Any]) -> dict[str, Any]:
     ValueError
         When the learner's file is no longer the one that the job was made for.
     """
-    subject = Subject.of(specification["model"])
+    # by the name that it was given, which trials are drawn by
+    subject = Subject(as_learner(specification["model"], name=specification["name"]))
     if subject.source != specification["source"]:
         raise ValueError(f"{specification['model']} has changed since the study was begun: begin a new one")
     names = (
