@@ -216,6 +216,13 @@ def fit_with(X: Any = None, y: Any = None, env: Any = None, **params: Any) -> An
         ({"X": np.full((20, 3), "a")}, ValueError, "X must hold real numbers"),
         ({"X": np.where(np.arange(60).reshape(20, 3) == 7, np.nan, 1.0)}, ValueError, r"X\[2, 1\] is not finite"),
         ({"y": np.where(np.arange(20) == 4, np.inf, 1.0)}, ValueError, r"y\[4\] is not finite"),
+        ({"env": np.where(np.arange(20) == 6, np.nan, 0.0)}, ValueError, r"env\[6\] is NaN, and no environment"),
+        (
+            {"X": np.where(np.arange(60).reshape(20, 3) == 7, 1e39, 1.0)},
+            ValueError,
+            r"X\[2, 1\] is too large for float32: scale X",
+        ),
+        ({"y": np.where(np.arange(20) == 4, -1e39, 1.0)}, ValueError, r"y\[4\] is too large for float32"),
         ({"learner": "anchor-regression", "lr": 1}, TypeError, "anchor-regression has no parameter 'lr'"),
         ({"learner": "anchor-regression", "gamma": -1}, ValueError, "gamma of anchor-regression must not be negative"),
         ({"learner": "ICP", "lr": 1}, TypeError, "ICP has no parameter 'lr'; its parameters are alpha, test, task"),
