@@ -700,6 +700,9 @@ def test_a_record_may_hold_a_learner_that_diverged(tmp_path: Path, monkeypatch: 
     run_battery("lost_invariance:Lost", n_replicates=2, **settings)
     run_battery("lost_invariance:Lost", n_replicates=2, mode="paper", n_env=(2, 3), **settings)
     taken = record.collect([path])
+    # ERM and the Oracle have three trials, and the learner, which has no search, one
+    assert (taken["strict"]["runs"], taken["paper"]["runs"]) == (2 * (3 + 3 + 1), 2 * 2)
+    assert record.collect([path, path]) == taken
     assert "| Example1 | Lost | samples | - | 0/2 |" in record.tables(taken["strict"])["details"]
     made = record.tables(taken["paper"])
     assert "| Example1 | Lost | - | - | - |" in made["default"]

@@ -16,7 +16,7 @@ import numpy as np
 from milfast.invariance import problems as problem_registry
 from milfast.invariance.jobs import ARENA, BOUNDS, FUNCTION, Job, Subject, describe, run_job
 from milfast.invariance.published import Published, published
-from milfast.invariance.verdict import ALPHA, REQUIRED, TOLERANCE, Verdict, judge
+from milfast.invariance.verdict import ALPHA, REQUIRED, TOLERANCE, Verdict, _finite, judge
 from milfast.seeding import root_seed
 from milfast.uncertainty.comparison import holm
 from milfast.workers import stream
@@ -628,7 +628,6 @@ def plan(
                 for replicate in range(n_replicates):
                     for subject in able:
                         on = _trained_on(subject, here, mode)
-                        # errors of rows are those of the published figures; exact ones need none
                         todo.append(
                             Job(
                                 subject=subject,
@@ -891,7 +890,3 @@ def _corrected(cells: Sequence[Cell]) -> list[Cell]:
             changed: dict[str, Any] = {name: log_p}
             found[index] = replace(found[index], **changed)
     return found
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

@@ -50,7 +50,7 @@ def collect(paths: Iterable[Path]) -> dict[str, dict[str, Any]]:
     ValueError
         When a study has jobs that are not done: figures of a part are not those of the whole.
     """
-    found = [record for path in paths for record in _done(path)]
+    found = list({record.id: record for path in paths for record in _done(path)}.values())
     provenances = [record.provenance for record in found if record.provenance is not None]
     rows = combine((record.spec, record.result or {}) for record in found).to_dict()["cells"]
     taken: dict[str, dict[str, Any]] = {}
@@ -62,7 +62,8 @@ def collect(paths: Iterable[Path]) -> dict[str, dict[str, Any]]:
             taken[mode] = {
                 "mode": mode,
                 "processor_seconds": round(sum(cell["seconds"] for cell in cells), 1),
-                "runs": sum(cell["replicates"] * cell["n_trials"] for cell in cells),
+                # a learner without a search has one trial
+                "runs": sum(len((r.result or {})["trials"]) for r in found if r.spec["mode"] == mode),
                 "processors": processors,
                 "versions": versions,
                 "cells": [_rounded(cell) for cell in cells],
