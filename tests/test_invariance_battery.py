@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from conftest import ROOT
 
-from milfast.invariance import as_learner, jobs, published, record, run_battery
+from milfast.invariance import Learner, as_learner, jobs, published, record, run_battery
 from milfast.invariance import battery as batteries
 from milfast.invariance.battery import combine
 from milfast.study import Study
@@ -443,6 +444,26 @@ def test_a_learner_that_diverges_on_some_data_is_measured_on_the_rest() -> None:
     assert cell.risk == "exact"
 
 
+class Bare(Learner):
+    """As little as a learner may have."""
+
+    def default_params(self) -> dict[str, Any]:
+        return {}
+
+    def sample_params(self, rng: Any) -> dict[str, Any]:
+        return {}
+
+    def fit(self, X: Any, y: Any, env: Any, rng: Any = None, **params: Any) -> Bare:
+        self.coef_ = np.full(X.shape[1], 1e200)
+        return self
+
+
+def test_a_learner_without_a_name_has_that_of_its_class() -> None:
+    """Without an intercept, too, and with an error beyond all numbers."""
+    found = run_battery(Bare, problems="Example1", n_replicates=2, n=50, n_trials=1, n_steps=2)
+    assert not np.isfinite(found.cell("Bare", "Example1").risks).any()
+
+
 class InPlace(LeastSquares):
     """Centres the arrays that it is handed."""
 
@@ -466,10 +487,10 @@ class InPlace(LeastSquares):
 
 def test_a_learner_may_work_in_place() -> None:
     """Neither its own next trial nor the next learner notices."""
-    given = {"problem": "Example1", "d_inv": 5, "d_spu": 5, "n_env": 3, "mode": "strict", "engine": "samples", "n": 50}
-    given |= {"n_trials": 3, "n_steps": 1, "rng": "native", "test_shuffle": "invariant", "seed": 0, "replicate": 0}
+    todo, _ = plan(LeastSquares(), n=50, n_trials=3, n_replicates=2)
+    [job, *_] = [job for job in todo if job.subject.name == "by hand"]
     plain, in_place, after = (
-        jobs.run_job(jobs.Job(jobs.Subject.of(learner), **given))
+        jobs.run_job(replace(job, subject=jobs.Subject.of(learner)))
         for learner in (LeastSquares(), InPlace(), as_learner(LeastSquares(), name="after"))
     )
     for kind in ("validation", "test"):
@@ -629,7 +650,7 @@ def require_published(cells: list[batteries.Cell]) -> None:
         assert cell.published is not None
         mean, sd = cell.mean, cell.sd
         if (cell.learner, cell.problem) in CLOSE and cell.of_published_trial is not None:
-            mean, sd = cell.of_published_trial
+            mean, sd, _ = cell.of_published_trial
         else:
             assert cell.choices[0] == cell.published.trial
         # printed to four decimals, and trained in float32 there

@@ -445,7 +445,8 @@ def _errors(problem: Problem, fitted: Learner, rows: Sequence[Environment]) -> t
             return np.full(len(rows), np.nan), math.nan
         least, most = min(least, float(scores.min())), max(most, float(scores.max()))
         if problem.task == "regression":
-            errors.append(float(np.mean((scores - environment.y.astype(np.float64)) ** 2)))
+            with np.errstate(over="ignore"):
+                errors.append(float(np.mean((scores - environment.y.astype(np.float64)) ** 2)))
         else:
             errors.append(float(np.mean((scores > 0) != (environment.y > 0))))
     return np.array(errors), most - least

@@ -84,7 +84,7 @@ def as_learner(learner: Any, *, name: str | None = None) -> Learner:
         learner = learner()
     if isinstance(learner, Learner):
         known: Learner = learner if name is None else learner.fresh()
-        known.name = name or known.name
+        known.name = name or known.name or title_of(type(known))
         return known
     make: Callable[[], Any] | None = None
     prototype = learner

@@ -61,7 +61,7 @@ class Learner(ABC):
     most_features: int | None = None
 
     coef_: Vector | None
-    intercept_: float
+    intercept_: float = 0.0
     diverged_: bool = False
 
     @abstractmethod
