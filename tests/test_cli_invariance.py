@@ -82,6 +82,22 @@ def test_a_study_is_resumed_and_shown(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "no result of model 'IGA'; there are ERM, AND-mask, Oracle" in capsys.readouterr().err
 
 
+def test_settings_that_differ_tell_rows_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = str(tmp_path / "s.db")
+    arguments = ["ERM", "--problems", "Example1", "--replicates", "2", "--trials", "1", "--out", out, "--exit-zero"]
+    for more in (["--steps", "5"], ["--steps", "6", "--seed", "3"], ["--engine", "samples", "--rows", "40"]):
+        assert main(["invariance", *arguments, *more, "--jobs", "1"]) == 0
+    capsys.readouterr()
+    assert main(["show", out, "--format", "markdown"]) == 0
+    head = capsys.readouterr().out.splitlines()[0]
+    assert "| model | problem | engine | steps | seed | error |" in head
+
+
+def test_a_learner_that_can_learn_nothing_of_it_does_not_pass(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("sklearn.linear_model:LogisticRegression", "--problems", "Example1", "--replicates", "2") == 2
+    assert "LogisticRegression cannot learn any of the problems Example1" in capsys.readouterr().err
+
+
 def test_the_level_is_that_of_verdicts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = str(tmp_path / "s.db")
     assert run("ERM", "--problems", "Example1", "--replicates", "8", "--out", out, "--level", "0.9") == 1
@@ -114,6 +130,7 @@ def test_a_learner_of_ones_own(
     assert run("own_learners:Broken", "--problems", "Example1", "--replicates", "2", "--rows", "50", "--out", out) == 2
     captured = capsys.readouterr()
     assert "failed: own_learners:Broken on Example1: ValueError: not today" in captured.err
+    assert "(and 1 more like this)" in captured.err
     assert "Oracle" in captured.out
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from conftest import ROOT
 
+from milfast.invariance import Learner, as_learner, jobs, published, record, run_battery
 from milfast.invariance import battery as batteries
-from milfast.invariance import jobs, published, record, run_battery
 from milfast.invariance.battery import combine
 from milfast.study import Study
 
@@ -154,6 +155,55 @@ def test_claims_of_a_table_are_corrected_for_their_number() -> None:
     assert math.isnan(found.cell("ERM", "Example1").log_p_pass)
 
 
+def test_companions_have_seen_as_many_rows() -> None:
+    """Studies of two numbers of rows in one file: each learner stands beside the ERM of its own number."""
+    pairs = []
+    for n, gap in ((200, 1.0), (400, 3.0)):
+        settings: dict[str, Any] = {"engine": "samples", "n": n}
+        for r in range(5):
+            pairs.append((specification("ERM", r, **settings), outcome((1.0, 2.0), (1.0 + gap,) * 2)))
+            pairs.append((specification("Mine", r, **settings), outcome((1.0, 2.0), (1.5, 1.5))))
+            pairs.append((specification("Oracle", r, **settings), outcome((1.0, 2.0), (1.0, 1.0))))
+    ratios = [cell.verdict.ratio.estimate for cell in combine(pairs).cells if cell.learner == "Mine" and cell.verdict]
+    assert ratios == pytest.approx([0.5, 1 / 6])
+    assert [cell.n for cell in combine(pairs).cells] == [200] * 3 + [400] * 3
+    # rows of another number are no companion; the distribution is
+    few = [pair for pair in pairs if pair[0]["name"] == "Mine" or pair[0]["n"] == 200]
+    assert [cell.verdict is None for cell in combine(few).cells] == [False, False, False, True]
+    whole = [
+        (specification(name, r), outcome((1.0, 2.0), (risk, risk)))
+        for r in range(5)
+        for name, risk in (("ERM", 2.0), ("Oracle", 1.0))
+    ]
+    mine = combine([*few, *whole]).cells[3]
+    assert mine.n == 400
+    assert mine.verdict is not None
+    assert mine.verdict.ratio.estimate == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("lost", [0, 1, 2])
+def test_a_learner_may_diverge_in_any_replicate(lost: int) -> None:
+    """Then it has neither exact errors nor errors of rows there, and the exact ones of the other replicates stand."""
+    nothing = outcome((None, None), None, test=(None, None), diverged=(True, True))
+    fine = outcome((1.0, 2.0), (1.5, 9.0), test=(1.6, 9.0))
+    cell = combine([(specification("Mine", r), nothing if r == lost else fine) for r in range(3)]).cells[0]
+    assert cell.risk == "exact"
+    expected = np.full((3, 3), 1.5)
+    expected[lost] = np.nan
+    np.testing.assert_array_equal(cell.risks, expected)
+    assert cell.diverged.tolist() == [r == lost for r in range(3)]
+
+
+@pytest.mark.parametrize("exact", [None, (None, 3.0)])
+def test_errors_are_of_one_kind_in_all_replicates(exact: Any) -> None:
+    """A learner whose chosen trial is not linear in one replicate has errors of rows in all of them."""
+    linear = outcome((1.0, 2.0), (1.5, 9.0), test=(1.6, 9.0))
+    bent = outcome((1.0, 2.0), exact, test=(1.7, 9.0))
+    cell = combine([(specification("Mine", r), bent if r == 1 else linear) for r in range(3)]).cells[0]
+    assert cell.risk == "sampled"
+    assert cell.risks.mean(axis=1).tolist() == pytest.approx([1.6, 1.7, 1.6])
+
+
 def test_a_diverged_learner_fails_as_such() -> None:
     pairs = [(specification("ERM", r), outcome((1.0, 2.0), (e, e))) for r, e in enumerate(ERM)]
     pairs += [(specification("Oracle", r), outcome((1.0, 2.0), (1.0, 1.0))) for r in range(50)]
@@ -194,12 +244,23 @@ def test_cells_are_found_and_shown() -> None:
         ({"d_spu": [5, -1]}, "d_spu must be an integer of at least 0; got -1"),
         ({"rng": "cuda"}, "rng must be one of native, torch; got 'cuda'"),
         ({"learners": "IRMv2"}, "there is no learner 'IRMv2'"),
+        ({"learners": []}, "learners must name one at least"),
+        (
+            {"engine": "population", "problems": "Example2", "test_shuffle": "2021", "d_spu": 2},
+            "Example2 with d_spu=2 and test_shuffle='2021' has no distribution",
+        ),
         ({"learners": ["tests.nothing:Mine"]}, "there is no module tests.nothing"),
     ],
 )
 def test_what_cannot_be_run_is_named_before_anything_is(change: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         run_battery(**({"learners": "ERM"} | change))
+
+
+@pytest.mark.parametrize("problems", [None, 3, {"Example1"}])
+def test_problems_are_names(problems: Any) -> None:
+    with pytest.raises(TypeError, match="problems must be a name or a list of names"):
+        run_battery("ERM", problems=problems)
 
 
 def test_the_bits_do_not_depend_on_processes() -> None:
@@ -364,6 +425,115 @@ def test_a_learner_of_ones_own_has_no_population() -> None:
         run_battery([LeastSquares(), LeastSquares()])
 
 
+class Uneven(LeastSquares):
+    """Without finite weights on the data of some replicates."""
+
+    name = "uneven"
+
+    def fit(self, X: Any, y: Any, env: Any) -> None:
+        super().fit(X, y, env)
+        if y[0] > 0:
+            self.coef_ = self.coef_ * np.nan
+
+
+def test_a_learner_that_diverges_on_some_data_is_measured_on_the_rest() -> None:
+    found = run_battery(Uneven(), problems="Example1", n_replicates=6, n=100, random_state=1, n_trials=1, n_steps=10)
+    cell = found.cell("uneven", "Example1")
+    assert 0 < cell.diverged.sum() < 6
+    assert np.isnan(cell.risks).all(axis=1).tolist() == cell.diverged.tolist()
+    assert cell.risk == "exact"
+
+
+class Bare(Learner):
+    """As little as a learner may have."""
+
+    def default_params(self) -> dict[str, Any]:
+        return {}
+
+    def sample_params(self, rng: Any) -> dict[str, Any]:
+        return {}
+
+    def fit(self, X: Any, y: Any, env: Any, rng: Any = None, **params: Any) -> Bare:
+        self.coef_ = np.full(X.shape[1], 1e200)
+        return self
+
+
+def test_a_learner_without_a_name_has_that_of_its_class() -> None:
+    """Without an intercept, too, and with an error beyond all numbers."""
+    found = run_battery(Bare, problems="Example1", n_replicates=2, n=50, n_trials=1, n_steps=2)
+    assert not np.isfinite(found.cell("Bare", "Example1").risks).any()
+
+
+class InPlace(LeastSquares):
+    """Centres the arrays that it is handed."""
+
+    name = "in place"
+
+    def sample_params(self, rng: Any) -> dict[str, Any]:
+        return {}
+
+    def fit(self, X: Any, y: Any, env: Any, rng: Any = None) -> InPlace:
+        self.center = X.mean(axis=0), y.mean()
+        X -= self.center[0]
+        y -= self.center[1]
+        self.weights = np.linalg.lstsq(X.astype(np.float64), y, rcond=None)[0]
+        env[:] = 0
+        return self
+
+    def predict(self, X: Any) -> Any:
+        X -= self.center[0]
+        return X @ self.weights + self.center[1]
+
+
+def test_a_learner_may_work_in_place() -> None:
+    """Neither its own next trial nor the next learner notices."""
+    todo, _ = plan(LeastSquares(), n=50, n_trials=3, n_replicates=2)
+    [job, *_] = [job for job in todo if job.subject.name == "by hand"]
+    plain, in_place, after = (
+        jobs.run_job(replace(job, subject=jobs.Subject.of(learner)))
+        for learner in (LeastSquares(), InPlace(), as_learner(LeastSquares(), name="after"))
+    )
+    for kind in ("validation", "test"):
+        assert in_place[kind] == [in_place[kind][0]] * 3
+        np.testing.assert_allclose(in_place[kind][0], plain[kind][0], rtol=1e-4)
+        assert after[kind] == plain[kind]
+
+
+def test_what_verdicts_compare_with_is_not_of_ones_own() -> None:
+    class Own(LeastSquares):
+        name = "ERM"
+
+    with pytest.raises(ValueError, match="a learner of your own is named ERM, as the one that verdicts compare with"):
+        run_battery(Own(), problems="Example1", n_replicates=2)
+    settings: dict[str, Any] = {"problems": "Example1", "rng": "native", "n": 100, "n_steps": 5, "n_trials": 1}
+    assert run_battery(Own(), mode="paper", n_replicates=1, **settings).cells[0].learner == "ERM"
+    assert len(run_battery(as_learner(Own(), name="mine"), n_replicates=2, **settings).cells) == 3
+
+
+def test_learners_are_left_out_where_they_cannot_learn() -> None:
+    from sklearn.linear_model import LogisticRegression
+
+    with pytest.raises(
+        ValueError, match=r"LogisticRegression cannot learn any of the problems Example1: .* regression"
+    ):
+        run_battery(LogisticRegression(), problems="Example1", n_replicates=2)
+    todo, notes = plan("ICP", d_spu=(5, 6), n_replicates=2)
+    assert {job.d_spu for job in todo if job.subject.name == "ICP"} == {5}
+    assert notes == ("11 features are more than ICP can look at: left out",)
+    with pytest.raises(ValueError, match="ICP cannot learn any of the problems Example1: 11 features are more"):
+        plan("ICP", d_spu=6, n_replicates=2)
+
+
+def test_without_a_distribution_all_are_trained_on_rows() -> None:
+    """Until 2021 the test of Example2 mixed the animals of two rows where d_spu < d_inv."""
+    settings: dict[str, Any] = {"problems": "Example2", "n_replicates": 2, "n": 200, **SMALL}
+    todo, notes = plan("ERM", d_spu=(2, 5), test_shuffle="2021", **settings)
+    assert {(job.d_spu, job.engine) for job in todo} == {(2, "samples"), (5, "population")}
+    assert notes[0].startswith("Example2 with d_spu=2: the Oracle of test_shuffle='2021' has no distribution")
+    found = run_battery("ERM", d_spu=2, test_shuffle="2021", **settings)
+    assert all(cell.verdict is not None for cell in found.cells)
+
+
 def test_estimators_of_scikit_learn_are_learners() -> None:
     from sklearn.linear_model import LogisticRegression
 
@@ -394,6 +564,16 @@ def test_a_study_goes_on_and_does_nothing_twice(tmp_path: Path) -> None:
     assert kept.tobytes() == plain.cell("IRMv1", "Example1").risks.tobytes()
 
 
+def test_a_learner_under_another_name_is_the_same_in_a_study(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"problems": "Example1", "n_replicates": 2, **SMALL}
+    plain, kept = (
+        run_battery(as_learner("IRMv1", name="mine"), study=study, **settings).cell("mine", "Example1")
+        for study in (None, tmp_path / "s.db")
+    )
+    assert kept.parameters == plain.parameters
+    assert kept.risks.tobytes() == plain.risks.tobytes()
+
+
 def test_an_object_has_no_place_in_a_study(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="a study needs a name"):
         run_battery(LeastSquares(), study=tmp_path / "s.db", problems="Example1", n_replicates=2)
@@ -405,7 +585,9 @@ def test_a_failed_job_is_told_with_its_place(tmp_path: Path, monkeypatch: pytest
         "    def predict(self, X):\n        return X[:, 0]\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(RuntimeError, match=r"2 of 6 jobs failed, the first Mine on Example1, replicate 0"):
+    with pytest.raises(
+        RuntimeError, match=r"2 of 6 jobs failed, the first Mine on Example1, replicate 0: ValueError: not today; "
+    ):
         run_battery("own_invariance:Mine", study=tmp_path / "s.db", problems="Example1", n_replicates=2, n=50, **SMALL)
 
 
@@ -468,7 +650,7 @@ def require_published(cells: list[batteries.Cell]) -> None:
         assert cell.published is not None
         mean, sd = cell.mean, cell.sd
         if (cell.learner, cell.problem) in CLOSE and cell.of_published_trial is not None:
-            mean, sd = cell.of_published_trial
+            mean, sd, _ = cell.of_published_trial
         else:
             assert cell.choices[0] == cell.published.trial
         # printed to four decimals, and trained in float32 there
@@ -527,6 +709,25 @@ def test_a_record_holds_what_the_tables_need(tmp_path: Path) -> None:
     pages.write_text("".join(f"<!-- invariance: {name} -->\n<!-- end -->\n" for name in places))
     assert record.main(["--results", str(tmp_path), "--pages", str(pages)]) == 0
     assert pages.read_text() == text
+
+
+def test_a_record_may_hold_a_learner_that_diverged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "lost_invariance.py").write_text(
+        "class Lost:\n    def fit(self, X, y, env): pass\n    def predict(self, X): return X[:, 0] * float('nan')\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    path = tmp_path / "s.db"
+    settings: dict[str, Any] = {"problems": "Example1", "n": 50, "study": path, "rng": "native", **SMALL}
+    run_battery("lost_invariance:Lost", n_replicates=2, **settings)
+    run_battery("lost_invariance:Lost", n_replicates=2, mode="paper", n_env=(2, 3), **settings)
+    taken = record.collect([path])
+    # ERM and the Oracle have three trials, and the learner, which has no search, one
+    assert (taken["strict"]["runs"], taken["paper"]["runs"]) == (2 * (3 + 3 + 1), 2 * 2)
+    assert record.collect([path, path]) == taken
+    assert "| Example1 | Lost | samples | - | 0/2 |" in record.tables(taken["strict"])["details"]
+    made = record.tables(taken["paper"])
+    assert "| Example1 | Lost | - | - | - |" in made["default"]
+    assert "| Example1 | 2 | - |" in made["n_env"]
 
 
 def test_a_record_of_a_part_is_refused(tmp_path: Path) -> None:

@@ -216,6 +216,13 @@ def fit_with(X: Any = None, y: Any = None, env: Any = None, **params: Any) -> An
         ({"X": np.full((20, 3), "a")}, ValueError, "X must hold real numbers"),
         ({"X": np.where(np.arange(60).reshape(20, 3) == 7, np.nan, 1.0)}, ValueError, r"X\[2, 1\] is not finite"),
         ({"y": np.where(np.arange(20) == 4, np.inf, 1.0)}, ValueError, r"y\[4\] is not finite"),
+        ({"env": np.where(np.arange(20) == 6, np.nan, 0.0)}, ValueError, r"env\[6\] is NaN, and no environment"),
+        (
+            {"X": np.where(np.arange(60).reshape(20, 3) == 7, 1e39, 1.0)},
+            ValueError,
+            r"X\[2, 1\] is too large for float32: scale X",
+        ),
+        ({"y": np.where(np.arange(20) == 4, -1e39, 1.0)}, ValueError, r"y\[4\] is too large for float32"),
         ({"learner": "anchor-regression", "lr": 1}, TypeError, "anchor-regression has no parameter 'lr'"),
         ({"learner": "anchor-regression", "gamma": -1}, ValueError, "gamma of anchor-regression must not be negative"),
         ({"learner": "ICP", "lr": 1}, TypeError, "ICP has no parameter 'lr'; its parameters are alpha, test, task"),
@@ -374,6 +381,17 @@ def test_one_environment_speaks_against_no_set() -> None:
         assert len(fitted.accepted_) == 8
         assert fitted.features_ == ()
         assert "the empty one among them" in fitted.diagnosis_
+
+
+@pytest.mark.parametrize("test", ["residuals", "coefficients"])
+def test_a_constant_target_speaks_against_no_set(test: str) -> None:
+    """Nothing is divided by a variance of 0."""
+    X, y, env = stack(make_problem("Example1", d_inv=0, random_state=0).draw(50).train)
+    assert not y.any()
+    fitted = as_learner("ICP").fit(X, y, env, test=test, task="regression")
+    assert [subset.p_value for subset in fitted.accepted_] == pytest.approx([1.0] * 2**5)
+    assert fitted.features_ == ()
+    assert not fitted.coef_.any()
 
 
 def test_a_target_without_noise_is_tied_to_its_causes() -> None:

@@ -194,6 +194,18 @@ def test_the_shortcut_of_example1_is_the_least_squares_fit_to_the_spurious_featu
     assert problem.risk(np.append(np.zeros(5), fitted)) == pytest.approx(problem.shortcut_risk, rel=0.02)
 
 
+@pytest.mark.parametrize("name", [name for name in names() if make_problem(name).task == "classification"])
+@pytest.mark.parametrize("power", [-1000, -600, 3, 600, 1000])
+def test_labels_are_the_same_at_any_scale(name: str, power: int) -> None:
+    problem = make_problem(name, random_state=2)
+    coef, intercept = np.random.default_rng(0).normal(size=10), 0.3
+    scale = 2.0**power
+    for risk in (problem.risk, problem.training_risk):
+        np.testing.assert_array_equal(risk(scale * coef, scale * intercept), risk(coef, intercept))
+    np.testing.assert_array_equal(problem.spurious_share(scale * coef), problem.spurious_share(coef))
+    np.testing.assert_array_equal(problem.risk(0 * coef), problem.risk(0 * coef, 0.0))
+
+
 def test_predictors_that_are_not_finite_have_no_risk() -> None:
     for name in names():
         problem = make_problem(name, random_state=0)
@@ -480,6 +492,8 @@ def test_bad_numbers_of_rows_and_weights_are_named() -> None:
     for n in (0, 2.5, True):
         with pytest.raises(ValueError, match="n must be an integer of at least 1"):
             problem.draw(n)
+    with pytest.raises(ValueError, match=r"intercept must be one number for each .* shape \(3,\); got \(2,\)"):
+        problem.risk(np.ones((3, 10)), np.zeros(2))
     with pytest.raises(ValueError, match=r"coef must have 10 weights .* got shape \(9,\)"):
         problem.risk(np.ones(9))
 

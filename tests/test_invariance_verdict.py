@@ -278,6 +278,24 @@ def test_texts_are_no_risks() -> None:
         success_bounds(4, 3)
 
 
+@pytest.mark.parametrize("lost", [np.inf, -np.inf, np.nan])
+def test_companions_of_infinite_risk_make_it_void(lost: float) -> None:
+    for erm, oracle in ((np.append(ERM[1:], lost), ORACLE), (ERM, np.append(ORACLE[1:], lost))):
+        found = judge(ORACLE, erm, oracle)
+        assert found.outcome == "void"
+        assert "ERM or the oracle diverged in 1 of 50 replicates" in found.summary()
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0, 7, float("nan")])
+def test_levels_and_shares_are_looked_at(share: float) -> None:
+    with pytest.raises(ValueError, match="alpha must lie strictly between 0 and 1"):
+        success_bounds(1, 2, alpha=share)
+    with pytest.raises(ValueError, match="required must lie strictly between 0 and 1"):
+        needed(20, required=share)
+    with pytest.raises(TypeError, match="n must be an integer"):
+        needed(2.5)  # type: ignore[arg-type]
+
+
 def test_results_are_shown() -> None:
     found = judge(ORACLE, ERM, ORACLE, OPTIMUM)
     assert repr(found).startswith("Verdict(pass: 50 of 50 solved, rho 0.000 [0.000, 0.000]")

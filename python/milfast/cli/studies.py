@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 import sys
 from contextlib import contextmanager, redirect_stdout
@@ -65,12 +64,8 @@ def report_unfinished(records: Collection[Record]) -> None:
     alike: dict[tuple[str, str], list[str]] = {}
     for record in records:
         if record.state == "failed":
-            lines = (record.error or "").strip().splitlines()
-            # what stands below the last frame: the exception and its notes
-            below = list(itertools.takewhile(lambda line: not line.startswith(" "), reversed(lines)))
-            message = "; ".join(reversed(below))
-            key = _job_title(record.spec), re.sub(r"\brun \d+", "", message)
-            alike.setdefault(key, []).append(message)
+            key = _job_title(record.spec), re.sub(r"\b(run|replicate) \d+", "", record.failure)
+            alike.setdefault(key, []).append(record.failure)
     for (title, _), messages in alike.items():
         more = f" (and {len(messages) - 1} more like this)" if len(messages) > 1 else ""
         print(f"milfast: failed: {title}: {messages[0]}{more}", file=sys.stderr)

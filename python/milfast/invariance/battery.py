@@ -16,7 +16,7 @@ import numpy as np
 from milfast.invariance import problems as problem_registry
 from milfast.invariance.jobs import ARENA, BOUNDS, FUNCTION, Job, Subject, describe, run_job
 from milfast.invariance.published import Published, published
-from milfast.invariance.verdict import ALPHA, REQUIRED, TOLERANCE, Verdict, judge
+from milfast.invariance.verdict import ALPHA, REQUIRED, TOLERANCE, Verdict, _finite, judge
 from milfast.seeding import root_seed
 from milfast.uncertainty.comparison import holm
 from milfast.workers import stream
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from milfast.invariance.problem import Problem
     from milfast.seeding import RandomState
 
 Mode: TypeAlias = Literal["strict", "paper"]
@@ -60,6 +61,8 @@ class Cell:
         Whether errors in the test are exact or those of rows.
     rng, test_shuffle : str
         As in `milfast.invariance.make_problem`.
+    n : int or None
+        Rows of an environment; None where nothing was sampled.
     n_trials, n_steps, seed : int
     risks : ndarray of float64, shape (R, n_env)
         Error in the test of the chosen trial, by replicate and environment.
@@ -98,6 +101,7 @@ class Cell:
     risk: str
     rng: str
     test_shuffle: str
+    n: int | None
     n_trials: int
     n_steps: int
     seed: int
@@ -202,6 +206,8 @@ class Cell:
             "selection": self.selection,
             "risk": self.risk,
             "rng": self.rng,
+            "test_shuffle": self.test_shuffle,
+            "n": self.n,
             "n_trials": self.n_trials,
             "n_steps": self.n_steps,
             "seed": self.seed,
@@ -433,8 +439,8 @@ def run_battery(
     Raises
     ------
     ValueError
-        When an argument is out of range, a name is unknown, or a learner of your own was to be trained on a
-        distribution.
+        When an argument is out of range, a name is unknown, a learner can learn none of the problems, one of your own
+        has the name of ERM or the Oracle in strict mode, or something without a distribution was to be trained on it.
     TypeError
         When a learner lacks a method.
 
@@ -514,10 +520,9 @@ def _in_study(
     failed = [record for record in found.values() if record.state == "failed"]
     if failed:
         spec = failed[0].spec
-        last = (failed[0].error or "").strip().splitlines()[-1:]
         raise RuntimeError(
             f"{len(failed)} of {len(ids)} jobs failed, the first {spec['name']} on {spec['data']}, replicate "
-            f"{spec['replicate']}: {''.join(last)}; what was done is kept in {os.fspath(path)}"
+            f"{spec['replicate']}: {failed[0].failure}; what was done is kept in {os.fspath(path)}"
         )
     return [(found[i].spec, found[i].result or {}) for i in ids]
 
@@ -562,6 +567,8 @@ def plan(
     ):
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
             raise ValueError(f"{argument} must be an integer of at least {least}; got {value!r}")
+    from milfast.invariance import learners as registry
+
     notes: list[str] = []
     if rng is None:
         rng = "native"
@@ -578,15 +585,22 @@ def plan(
     if mode == "strict":  # what verdicts compare with
         missing = [Subject.of(name) for name in (ERM, ORACLE) if name not in [s.name for s in subjects]]
         subjects = [*(s for s in missing if s.name == ERM), *subjects, *(s for s in missing if s.name == ORACLE)]
+        for subject in subjects:
+            if subject.name in (ERM, ORACLE) and type(subject.learner) is not registry.get(subject.name):
+                raise ValueError(
+                    f"a learner of your own is named {subject.name}, as the one that verdicts compare with: give it "
+                    "another name, by an attribute `name` or as_learner(learner, name=...)"
+                )
     twice = [s.name for s in subjects if [t.name for t in subjects].count(s.name) > 1]
     if twice:
         raise ValueError(f"learners must have names of their own; {twice[0]} comes {twice.count(twice[0])} times")
     todo = []
+    learning: set[str] = set()
     for problem in chosen_problems:
         for environments in _several(n_env, "n_env"):
             for spurious in _several(d_spu, "d_spu"):
                 # looks at the numbers
-                task = problem_registry.make_problem(
+                made = problem_registry.make_problem(
                     problem,
                     d_inv=d_inv,
                     d_spu=spurious,
@@ -594,15 +608,26 @@ def plan(
                     random_state=0,
                     rng=rng,
                     test_shuffle=test_shuffle,
-                ).task
-                able = [subject for subject in subjects if task in subject.learner.tasks]
-                left_out = [subject.name for subject in subjects if subject not in able]
-                if left_out:
-                    notes.append(f"{problem} is a {task}, which {', '.join(left_out)} cannot learn: left out")
+                )
+                able, said = _able(subjects, made)
+                learning |= {subject.name for subject in able}
+                notes += said
+                here = engine
+                lacking = not made.has_population and any(subject.learner.oracle for subject in able)
+                if lacking and mode == "strict" and engine == "auto":
+                    here = "samples"
+                    notes.append(
+                        f"{problem} with d_spu={spurious}: the Oracle of test_shuffle='2021' has no distribution to be "
+                        "trained on; all learners are trained on rows"
+                    )
+                elif lacking and engine == "population":
+                    raise ValueError(
+                        f"{problem} with d_spu={spurious} and test_shuffle='2021' has no distribution that the Oracle "
+                        "could be trained on: take engine='samples', or test_shuffle='invariant'"
+                    )
                 for replicate in range(n_replicates):
                     for subject in able:
-                        on = _trained_on(subject, engine, mode)
-                        # errors of rows are those of the published figures; exact ones need none
+                        on = _trained_on(subject, here, mode)
                         todo.append(
                             Job(
                                 subject=subject,
@@ -621,7 +646,28 @@ def plan(
                                 replicate=replicate,
                             )
                         )
+    idle = [subject.name for subject in subjects if subject.name not in learning]
+    if idle:
+        raise ValueError(
+            f"{', '.join(idle)} cannot learn any of the problems {', '.join(chosen_problems)}: {'; '.join(notes)}"
+        )
     return todo, tuple(dict.fromkeys(notes))
+
+
+def _able(subjects: Sequence[Subject], problem: Problem) -> tuple[list[Subject], list[str]]:
+    """Learners that can learn a problem, and what to say of the others."""
+    able, notes = list(subjects), []
+    others = [s for s in able if problem.task not in s.learner.tasks]
+    if others:
+        names = ", ".join(s.name for s in others)
+        notes.append(f"{problem.name} is a {problem.task}, which {names} cannot learn: left out")
+        able = [s for s in able if s not in others]
+    others = [s for s in able if s.learner.most_features is not None and problem.n_features > s.learner.most_features]
+    if others:
+        names = ", ".join(s.name for s in others)
+        notes.append(f"{problem.n_features} features are more than {names} can look at: left out")
+        able = [s for s in able if s not in others]
+    return able, notes
 
 
 def named_learners(given: Any) -> list[Any]:
@@ -634,9 +680,16 @@ def named_learners(given: Any) -> list[Any]:
     Returns
     -------
     list
+
+    Raises
+    ------
+    ValueError
+        When there is none.
     """
     from milfast.invariance import learners as registry
 
+    if isinstance(given, (list, tuple)) and not given:
+        raise ValueError("learners must name one at least; got none")
     groups: dict[str, Sequence[str]] = {"all": registry.names(), "paper": PAPER}
     chosen: list[Any] = []
     for learner in given if isinstance(given, (list, tuple)) else [given]:
@@ -646,6 +699,8 @@ def named_learners(given: Any) -> list[Any]:
 
 
 def _names(given: Any, known: Sequence[str], argument: str, groups: Mapping[str, Sequence[str]]) -> list[str]:
+    if not isinstance(given, (str, list, tuple)):
+        raise TypeError(f"{argument} must be a name or a list of names; got {given!r}")
     chosen: list[str] = []
     for name in [given] if isinstance(given, str) else given:
         chosen += groups.get(name, [name])
@@ -658,7 +713,7 @@ def _several(given: int | Sequence[int], argument: str) -> list[Any]:
     values = list(given) if isinstance(given, (list, tuple, range, np.ndarray)) else [given]
     if not values:
         raise ValueError(f"{argument} must be an integer, or several; got none")
-    return list(dict.fromkeys(values))
+    return [value for i, value in enumerate(values) if value not in values[:i]]
 
 
 def _trained_on(subject: Any, engine: str, mode: str) -> str:
@@ -723,16 +778,22 @@ def _cell(given: Mapping[str, Any], gave: Mapping[int, Mapping[str, Any]], selec
     errors[np.isnan(errors)] = np.inf  # never chosen
     pooled = np.full(len(results), int(errors.mean(axis=0).argmin()))
     choices = pooled if chosen == "pooled" else errors.argmin(axis=1)
-    sampled = results[0]["test"] is not None and (given["mode"] == "paper" or results[0]["exact"] is None)
-    measured = [_array(result["test" if sampled else "exact"]) for result in results]
+    picks = np.arange(len(results)), choices
+    exact, of_rows = (np.stack([_of_trials(result, kind) for result in results]) for kind in ("exact", "test"))
+    known_of_rows = np.isfinite(of_rows[picks])
+    # exact ones only where all chosen trials have them, but for those that diverged and so have neither
+    sampled = bool(known_of_rows.any()) and (
+        given["mode"] == "paper" or bool((known_of_rows & ~np.isfinite(exact[picks])).any())
+    )
+    measured = of_rows if sampled else exact
     known = published(given["name"], given["data"], n_env=given["n_env"], d_inv=given["d_inv"], d_spu=given["d_spu"])
     theirs = None
     trial = known.trial if known is not None and given["mode"] == "paper" and chosen == "pooled" else None
-    if trial is not None and trial != int(choices[0]) and trial < len(measured[0]):
+    if trial is not None and trial != int(choices[0]) and trial < measured.shape[1]:
         validation = errors.mean(axis=0)
         least = float(validation.min())
         margin = (float(validation[trial]) - least) / least if least else math.nan
-        theirs = *_mean_sd(np.stack([risks[trial] for risks in measured])), margin
+        theirs = *_mean_sd(measured[:, trial]), margin
     picked = list(zip(results, choices.tolist(), strict=True))
     with np.errstate(invalid="ignore"):
         share = np.array([_array(result["share"])[k].mean() for result, k in picked])
@@ -748,10 +809,11 @@ def _cell(given: Mapping[str, Any], gave: Mapping[int, Mapping[str, Any]], selec
         risk="sampled" if sampled else "exact",
         rng=given["rng"],
         test_shuffle=given["test_shuffle"],
+        n=given["n"],
         n_trials=given["n_trials"],
         n_steps=given["n_steps"],
         seed=given["seed"],
-        risks=np.stack([errors[k] for errors, k in zip(measured, choices.tolist(), strict=True)]),
+        risks=measured[picks],
         choices=choices,
         diverged=np.array([result["diverged"][k] for result, k in picked]),
         parameters=tuple(result["trials"][k] for result, k in picked),
@@ -771,6 +833,13 @@ def _mean_sd(risks: NDArray[np.float64]) -> tuple[float, float]:
 
 def _array(values: Any) -> NDArray[np.float64]:
     return np.array(values, dtype=np.float64)
+
+
+def _of_trials(result: Mapping[str, Any], kind: str) -> NDArray[np.float64]:
+    """Errors of each trial in each environment, NaN where there are none."""
+    if result[kind] is None:
+        return np.full((len(result["trials"]), len(result["optimum"])), np.nan)
+    return _array(result[kind])
 
 
 def _judged(cell: Cell, arena: Sequence[Cell], tolerance: float, required: float, alpha: float) -> Cell:
@@ -802,10 +871,9 @@ def _judged(cell: Cell, arena: Sequence[Cell], tolerance: float, required: float
 
 
 def _companion(cell: Cell, arena: Sequence[Cell], name: str) -> Cell | None:
-    """ERM or the Oracle beside a cell: trained on the same, where there is such a one."""
-    there = [other for other in arena if other.learner == name]
-    alike = [other for other in there if other.engine == cell.engine]
-    return next(iter([*alike, *there]), None)
+    """ERM or the Oracle beside a cell: trained on the same, or on the distribution; never on rows of another number."""
+    there = {(other.engine, other.n): other for other in arena if other.learner == name}
+    return there.get((cell.engine, cell.n), there.get(("population", None)))
 
 
 def _corrected(cells: Sequence[Cell]) -> list[Cell]:
@@ -822,7 +890,3 @@ def _corrected(cells: Sequence[Cell]) -> list[Cell]:
             changed: dict[str, Any] = {name: log_p}
             found[index] = replace(found[index], **changed)
     return found
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

@@ -100,6 +100,11 @@ class Example2(Problem):
             rows[:, cut:] = rows[source.permutation(n), cut:]
         return rows, source.sums(rows[:, : self.d_inv]) > 0
 
+    @property
+    def has_population(self) -> bool:
+        """Whether `population` has the Oracle's distribution too: not where the test mixes the animals of two rows."""
+        return self._test_cut >= self.d_inv
+
     def _population(self, core: Any, oracle: bool) -> Any:
         return core.environments_from_mixtures(*self._mixtures(oracle))
 
@@ -110,7 +115,7 @@ class Example2(Problem):
             means = _means(animal, BACKGROUND, self.d_inv, self.d_spu)
         else:
             cut = self._test_cut
-            if cut < self.d_inv:
+            if not self.has_population:
                 raise ValueError(
                     "the test shuffle of 2021 mixes the animals of two rows where d_spu < d_inv, so that no mixture "
                     "has the label; draw rows, or take test_shuffle='invariant'"

@@ -331,7 +331,8 @@ def run_specification(specification: dict[str, Any]) -> dict[str, Any]:
     ValueError
         When the learner's file is no longer the one that the job was made for.
     """
-    subject = Subject.of(specification["model"])
+    # by the name that it was given, which trials are drawn by
+    subject = Subject(as_learner(specification["model"], name=specification["name"]))
     if subject.source != specification["source"]:
         raise ValueError(f"{specification['model']} has changed since the study was begun: begin a new one")
     names = (
@@ -444,7 +445,8 @@ def _errors(problem: Problem, fitted: Learner, rows: Sequence[Environment]) -> t
             return np.full(len(rows), np.nan), math.nan
         least, most = min(least, float(scores.min())), max(most, float(scores.max()))
         if problem.task == "regression":
-            errors.append(float(np.mean((scores - environment.y.astype(np.float64)) ** 2)))
+            with np.errstate(over="ignore"):
+                errors.append(float(np.mean((scores - environment.y.astype(np.float64)) ** 2)))
         else:
             errors.append(float(np.mean((scores > 0) != (environment.y > 0))))
     return np.array(errors), most - least

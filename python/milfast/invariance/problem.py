@@ -239,6 +239,11 @@ class Problem(ABC):
             raise ValueError(f"n must be an integer of at least {self._fewest} rows an environment; got {n!r}")
         return Draw(self, int(n))
 
+    @property
+    def has_population(self) -> bool:
+        """Whether `population` has the Oracle's distribution too."""
+        return True
+
     def population(self, oracle: bool = False) -> Any:
         """The distribution of an environment instead of rows, for the engine.
 
@@ -344,7 +349,7 @@ class Problem(ABC):
         """
         usable, weights = _usable(coef)
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            invariant, spurious = self._variances(*self.split(weights))
+            invariant, spurious = self._variances(*_scaled(*self.split(weights))[:2])
             total = invariant + spurious
             return np.where(usable[..., None] & (total > 0), spurious / total, np.nan)
 
@@ -419,10 +424,17 @@ class Problem(ABC):
         finite, weights = _usable(coef)
         w_inv, w_spu = self.split(weights)
         bias = np.asarray(intercept, dtype=np.float64)
-        shape = np.broadcast_shapes(w_inv.shape[:-1], bias.shape)
+        try:
+            shape = np.broadcast_shapes(w_inv.shape[:-1], bias.shape)
+        except ValueError:
+            raise ValueError(
+                f"intercept must be one number for each predictor of coef, shape {w_inv.shape[:-1]}; got {bias.shape}"
+            ) from None
         usable = finite & np.isfinite(bias)
         bias = np.broadcast_to(np.where(np.isfinite(bias), bias, 0.0), shape)
         w_inv, w_spu = np.broadcast_to(w_inv, (*shape, self.d_inv)), np.broadcast_to(w_spu, (*shape, self.d_spu))
+        if self.task == "classification":  # a sign is the same at any scale
+            w_inv, w_spu, bias = _scaled(w_inv, w_spu, bias)
         with np.errstate(invalid="ignore", over="ignore"):
             found: Vector = exact(w_inv, w_spu, bias)
         return np.where(usable[..., None], found, np.nan)
@@ -451,6 +463,14 @@ def _usable(coef: ArrayLike) -> tuple[NDArray[np.bool_], Vector]:
     weights = np.asarray(coef, dtype=np.float64)
     finite = np.asarray(np.isfinite(np.atleast_1d(weights)).all(-1))
     return finite, np.where(finite[..., None], weights, 0.0)
+
+
+def _scaled(w_inv: Vector, w_spu: Vector, intercept: ArrayLike = 0.0) -> tuple[Vector, Vector, Vector]:
+    """Predictors times powers of two, so that their largest numbers are about 1 and no square is 0 or infinite."""
+    bias = np.asarray(intercept, dtype=np.float64)
+    size = np.maximum(np.abs(w_inv).max(-1, initial=0.0), np.abs(w_spu).max(-1, initial=0.0))
+    shift = -np.frexp(np.maximum(size, np.abs(bias)))[1]
+    return np.ldexp(w_inv, shift[..., None]), np.ldexp(w_spu, shift[..., None]), np.ldexp(bias, shift)
 
 
 def with_bias(covariance: Vector) -> Vector:

@@ -50,7 +50,7 @@ def collect(paths: Iterable[Path]) -> dict[str, dict[str, Any]]:
     ValueError
         When a study has jobs that are not done: figures of a part are not those of the whole.
     """
-    found = [record for path in paths for record in _done(path)]
+    found = list({record.id: record for path in paths for record in _done(path)}.values())
     provenances = [record.provenance for record in found if record.provenance is not None]
     rows = combine((record.spec, record.result or {}) for record in found).to_dict()["cells"]
     taken: dict[str, dict[str, Any]] = {}
@@ -62,7 +62,8 @@ def collect(paths: Iterable[Path]) -> dict[str, dict[str, Any]]:
             taken[mode] = {
                 "mode": mode,
                 "processor_seconds": round(sum(cell["seconds"] for cell in cells), 1),
-                "runs": sum(cell["replicates"] * cell["n_trials"] for cell in cells),
+                # a learner without a search has one trial
+                "runs": sum(len((r.result or {})["trials"]) for r in found if r.spec["mode"] == mode),
                 "processors": processors,
                 "versions": versions,
                 "cells": [_rounded(cell) for cell in cells],
@@ -186,7 +187,7 @@ def _beside(cells: Sequence[Row]) -> str:
         (
             cell["problem"],
             cell["model"],
-            f"{cell['mean']:.4f} ± {cell['sd']:.4f}",
+            _mean_sd(cell),
             _published(cell),
             f"{cell['difference']:+.1e}" if "difference" in cell else "-",
             _trials(cell),
@@ -204,6 +205,11 @@ def _beside(cells: Sequence[Row]) -> str:
             f"{max(known):.1e}."
         )
     return text
+
+
+def _mean_sd(cell: Row) -> str:
+    """The error, which a learner that diverged in a replicate has none of."""
+    return f"{cell['mean']:.4f} ± {cell['sd']:.4f}" if "mean" in cell else "-"
 
 
 def _trials(cell: Row) -> str:
@@ -251,7 +257,7 @@ def _swept(cells: Sequence[Row], key: str) -> str:
 
 
 def _error(cell: Row) -> str:
-    text = f"{cell['mean']:.4f}"
+    text = f"{cell['mean']:.4f}" if "mean" in cell else "-"
     return f"{text} ({cell['published_mean']:.4f})" if "published_mean" in cell else text
 
 
@@ -288,7 +294,7 @@ def _details(cells: Sequence[Row]) -> str:
                 cell["problem"],
                 cell["model"],
                 cell["engine"],
-                f"{cell['mean']:.4f} ± {cell['sd']:.4f}",
+                _mean_sd(cell),
                 f"{cell['successes']}/{cell['replicates']}",
                 f"{ratio.estimate:.3f} {ratio.bounds()}",
                 f"{cell['p_better']:.1g}",

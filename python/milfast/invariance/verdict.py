@@ -288,9 +288,7 @@ def judge(
     best = None if optimum is None else read_numbers(optimum, "optimum")
     if best is not None and len(best) != n:
         raise ValueError(f"optimum must have as many replicates as erm: {n}; got {len(best)}")
-    for share, name in ((tolerance, "tolerance"), (required, "required"), (alpha, "alpha")):
-        if not 0 < _number(share, name) < 1:
-            raise ValueError(f"{name} must lie strictly between 0 and 1; got {share}")
+    _require_shares(tolerance=tolerance, required=required, alpha=alpha)
     measured = np.isfinite(E) & np.isfinite(O)
     bad = ~np.isfinite(A)
     if diverged is not None:
@@ -303,8 +301,10 @@ def judge(
     successes, n_bad = int(solved.sum()), int(bad.sum())
     low, high = success_bounds(successes, n, alpha=alpha)
     log_p_pass, log_p_fail = _log_tails(successes, n, required)
-    gap, excess = float(np.mean(E - O)), math.nan if best is None else float(np.mean(O - best))
-    gap_low = gap - t_quantile(n - 1, 1 - 2 * alpha) * float(np.std(E - O, ddof=1)) / math.sqrt(n)
+    with np.errstate(invalid="ignore", over="ignore"):  # of infinite risks, which are void
+        gap, excess = float(np.mean(E - O)), math.nan if best is None else float(np.mean(O - best))
+        spread = float(np.std(E - O, ddof=1))
+    gap_low = gap - t_quantile(n - 1, 1 - 2 * alpha) * spread / math.sqrt(n)
     kept = measured & ~bad
     ratio = ratio_of_means((A - O)[kept], (E - O)[kept], level=1 - alpha) if kept.sum() > 1 else _nothing(alpha, n)
     gained = np.where(bad, np.inf, A - E)[np.isfinite(E)]
@@ -366,7 +366,7 @@ def success_bounds(k: int, n: int, *, alpha: float = ALPHA) -> tuple[float, floa
     Raises
     ------
     ValueError, TypeError
-        When `k` is no integer from 0 to `n`.
+        When `k` is no integer from 0 to `n`, or `alpha` not strictly between 0 and 1.
 
     Examples
     --------
@@ -375,6 +375,7 @@ def success_bounds(k: int, n: int, *, alpha: float = ALPHA) -> tuple[float, floa
     [0.7531, 0.9324]
     """
     k, n = _successes(k, n)
+    _require_shares(alpha=alpha)
     # Imported here because scipy takes longer to load than the rest of milfast.
     from scipy.special import betaincinv
 
@@ -405,7 +406,7 @@ def decide(
     Raises
     ------
     ValueError, TypeError
-        As `success_bounds`.
+        As `success_bounds`, or when `required` is not strictly between 0 and 1.
 
     Examples
     --------
@@ -413,6 +414,7 @@ def decide(
     >>> [decide(k, 50) for k in (34, 35, 44, 45)]
     ['fail', 'inconclusive', 'inconclusive', 'pass']
     """
+    _require_shares(required=required)
     low, high = success_bounds(k, n, alpha=alpha)
     return "pass" if low >= required else "fail" if high < required else "inconclusive"
 
@@ -432,12 +434,18 @@ def needed(n: int, *, required: float = REQUIRED, alpha: float = ALPHA) -> tuple
     least, most : int or None
         None where no number of successes would do: of so few replicates.
 
+    Raises
+    ------
+    ValueError, TypeError
+        When `n` is no positive integer, or a share not strictly between 0 and 1.
+
     Examples
     --------
     >>> from milfast.invariance.verdict import needed
     >>> needed(20), needed(50), needed(5)
     ((20, 12), (45, 34), (None, 1))
     """
+    n = _count(n)
     found = [decide(k, n, required=required, alpha=alpha) for k in range(n + 1)]
     passes, fails = found.count("pass"), found.count("fail")
     return (n + 1 - passes if passes else None), (fails - 1 if fails else None)
@@ -545,6 +553,12 @@ def _risks(values: Any, name: str) -> NDArray[np.float64]:
     if x.ndim != 1:
         raise ValueError(f"{name} must hold one risk a replicate, shape (R,); got shape {x.shape}")
     return x
+
+
+def _require_shares(**shares: Any) -> None:
+    for name, share in shares.items():
+        if not 0 < _number(share, name) < 1:
+            raise ValueError(f"{name} must lie strictly between 0 and 1; got {share}")
 
 
 def _successes(k: Any, n: Any) -> tuple[int, int]:

@@ -26,6 +26,12 @@ SETTINGS = (
     table.Column("environments", "n_env"),
     table.Column("invariant", "d_inv"),
     table.Column("spurious", "d_spu"),
+    table.Column("rows", "n"),
+    table.Column("trials", "n_trials"),
+    table.Column("steps", "n_steps"),
+    table.Column("seed", "seed"),
+    table.Column("test shuffle", "test_shuffle"),
+    table.Column("rng", "rng"),
 )
 
 VERDICT_COLUMNS = (
@@ -101,7 +107,8 @@ def columns(cells: Sequence[Cell], given: Sequence[table.Column]) -> list[table.
     list of Column
     """
     rows = [cell.to_dict() for cell in cells]
-    same = {column.key for column in SETTINGS if len({row[column.key] for row in rows}) < 2}
+    # None is no other number of rows: what was trained on the distribution has none
+    same = {column.key for column in SETTINGS if len({row[column.key] for row in rows} - {None}) < 2}
     return [column for column in given if column.key not in same]
 
 

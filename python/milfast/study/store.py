@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
 import sqlite3
@@ -72,6 +73,14 @@ class Record:
     error: str | None
     seconds: float | None
     provenance: dict[str, Any] | None
+
+    @property
+    def failure(self) -> str:
+        """What the job raised, with its notes, in one line; empty where it did not fail."""
+        lines = (self.error or "").strip().splitlines()
+        # what stands below the last frame: the exception and its notes
+        below = list(itertools.takewhile(lambda line: not line.startswith(" "), reversed(lines)))
+        return "; ".join(reversed(below))
 
 
 def canonical(spec: dict[str, Any]) -> str:

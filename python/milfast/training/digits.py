@@ -196,7 +196,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         records = study.records(ids)
     failed = [record for record in records if record.state != "done"]
     if failed:
-        print(f"{len(failed)} trainings failed: {(failed[0].error or '').strip().splitlines()[-1]}", file=sys.stderr)
+        print(f"{len(failed)} trainings failed: {failed[0].failure}", file=sys.stderr)
         return 1
     result = compared(records)
     if options.record is not None:

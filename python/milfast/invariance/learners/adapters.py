@@ -84,7 +84,7 @@ def as_learner(learner: Any, *, name: str | None = None) -> Learner:
         learner = learner()
     if isinstance(learner, Learner):
         known: Learner = learner if name is None else learner.fresh()
-        known.name = name or known.name
+        known.name = name or known.name or title_of(type(known))
         return known
     make: Callable[[], Any] | None = None
     prototype = learner
@@ -239,11 +239,12 @@ class OwnLearner(Learner):
             keywords[randomness] = (
                 np.random.Generator(np.random.PCG64(seed_sequence(seed))) if randomness == "rng" else seed % 2**32
             )
-        given: list[Any] = [rows, targets]
+        # copies, as a learner may work in place, and the next trial and the next learner have the same rows
+        given: list[Any] = [rows.copy(), targets.copy()]
         if isinstance(environments, str):
-            keywords[environments] = of_row
+            keywords[environments] = of_row.copy()
         elif environments is not None:
-            given.append(of_row)
+            given.append(of_row.copy())
         with at(f"while fitting {self.name}"):
             model.fit(*given, **keywords)
         self.model_ = model
@@ -271,7 +272,7 @@ class OwnLearner(Learner):
             raise ValueError(f"{self.name} has not been fitted: call fit first")
         from milfast.checks.adapters import at
 
-        rows = np.asarray(X)
+        rows = np.array(X)  # a copy, as in `fit`
         classification = self.task_ == "classification"
         model = self.model_
         method = "predict"

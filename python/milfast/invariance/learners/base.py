@@ -43,6 +43,8 @@ class Learner(ABC):
         Text that `as_learner` makes the same learner from, where there is one.
     tasks : tuple of str
         What it can learn: "regression", "classification" or both.
+    most_features : int or None
+        How many features it can look at, where that is limited.
     coef_ : ndarray of float64, shape (n_features,), or None
         Weights of a linear predictor; None for another.
     intercept_ : float
@@ -56,9 +58,10 @@ class Learner(ABC):
     searches: bool = True
     reference: str | None = None
     tasks: tuple[str, ...] = TASKS
+    most_features: int | None = None
 
     coef_: Vector | None
-    intercept_: float
+    intercept_: float = 0.0
     diverged_: bool = False
 
     @abstractmethod
@@ -328,10 +331,11 @@ class EngineLearner(LinearLearner):
             start = np.asarray(initial, dtype=np.float64)
             if start.shape != (d + 1,):
                 raise ValueError(f"initial must have shape ({d + 1},), the bias last; got {start.shape}")
+        narrow_rows, narrow_targets = _narrow(rows, "X"), _narrow(targets, "y")
         groups = [of_row == e for e in np.unique(of_row)]
         environments: Any = _core.environments_from_samples(
-            [np.ascontiguousarray(rows[g], dtype=np.float32) for g in groups],
-            [np.ascontiguousarray(targets[g], dtype=np.float32) for g in groups],
+            [narrow_rows[g] for g in groups],
+            [narrow_targets[g] for g in groups],
             task,
             squares=self.squares,
         )
@@ -376,9 +380,23 @@ def rows_of(X: ArrayLike, y: ArrayLike, env: ArrayLike) -> tuple[NDArray[Any], N
         if array.dtype.kind not in "biuf":
             raise ValueError(f"{name} must hold real numbers; got dtype {array.dtype}")
         if not np.isfinite(array).all():
-            position = ", ".join(str(int(i)) for i in np.argwhere(~np.isfinite(array))[0])
-            raise ValueError(f"{name}[{position}] is not finite")
+            raise ValueError(f"{name}[{_first(~np.isfinite(array))}] is not finite")
+    if of_row.dtype.kind == "f" and np.isnan(of_row).any():
+        raise ValueError(f"env[{_first(np.isnan(of_row))}] is NaN, and no environment")
     return rows, targets, of_row
+
+
+def _first(where: NDArray[np.bool_]) -> str:
+    """Position of the first that is true."""
+    return ", ".join(str(int(i)) for i in np.argwhere(where)[0])
+
+
+def _narrow(values: NDArray[Any], name: str) -> NDArray[np.float32]:
+    """The same in float32."""
+    large = np.abs(values.astype(np.float64)) > np.finfo(np.float32).max
+    if large.any():
+        raise ValueError(f"{name}[{_first(large)}] is too large for float32: scale {name}")
+    return np.ascontiguousarray(values, dtype=np.float32)
 
 
 def task_of(targets: NDArray[Any], task: str | None = None) -> str:

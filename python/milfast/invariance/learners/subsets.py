@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -70,7 +71,8 @@ def subsets(rows: Vector, targets: Vector, number: NDArray[np.int64], test: str)
     scale = rows.std(0)
     x = np.column_stack([(rows - rows.mean(0)) / np.where(scale > 0, scale, 1.0), np.ones(len(rows))])
     y = targets - targets.mean()
-    floor = max(NOISELESS * float(y @ y) / len(y), np.finfo(np.float64).tiny)
+    # its square is not 0 either where the target is constant
+    floor = max(NOISELESS * float(y @ y) / len(y), math.sqrt(np.finfo(np.float64).tiny))
     sets = [chosen for size in range(d + 1) for chosen in combinations(range(d), size)]
     weights = np.zeros((d + 1, len(sets)))
     second, cross = x.T @ x / len(x), x.T @ y / len(x)
@@ -180,6 +182,7 @@ class SubsetLearner(Learner):
     """
 
     searches = False
+    most_features = MOST_FEATURES
     #: What is asked of a set unless `fit` says otherwise.
     test: ClassVar[str] = TESTS[0]
 
@@ -264,9 +267,9 @@ class SubsetLearner(Learner):
             raise ValueError(f"alpha must lie between 0 and 1; got {alpha!r}")
         rows, targets, of_row = rows_of(X, y, env)
         d = rows.shape[1]
-        if d > MOST_FEATURES:
+        if d > self.most_features:
             raise ValueError(
-                f"{self.name} looks at all 2^n_features sets, and so at {MOST_FEATURES} features at most; got {d}"
+                f"{self.name} looks at all 2^n_features sets, and so at {self.most_features} features at most; got {d}"
             )
         names, number = np.unique(of_row, return_inverse=True)
         sizes = np.bincount(number.reshape(-1))
