@@ -686,7 +686,7 @@ class _Training:
             instances = torch.addcmul(self.rows.shift[:, None], instances, self.rows.factor[:, None])
         every = bool(active.all())
         which = range(n_models) if every else [int(model) for model in np.flatnonzero(active)]
-        scores, says = self.stack.forward(instances, which)
+        scores, says = self.stack.forward(instances, which, mask.view(n_models, n * k))
         wide = scores.to(self.dtype).view(n_models, n, k)
         said = None if says is None else says.to(self.dtype).view(n_models, n, k)
         value, pooled, by_score, by_says, by_a, by_b, gap = self._loss(wide, said, mask, bags, labels)
