@@ -364,6 +364,11 @@ def test_a_loss_that_is_not_finite_is_told() -> None:
         ({"weight_decay": -1.0}, "weight_decay"),
         ({"evaluate_every": 0}, "evaluate_every"),
         ({"random_state": [1, 2, 3]}, "random_state must be one or 2 integers"),
+        ({"clip_norm": 0.0}, "clip_norm must be above 0 and finite"),
+        ({"clip_norm": -1.0}, "clip_norm must be above 0 and finite"),
+        ({"clip_norm": float("nan")}, "clip_norm must be above 0 and finite"),
+        ({"hidden": 0}, "hidden must be an integer of at least 1 or None"),
+        ({"evaluate_every": 1.5}, "evaluate_every must be an integer of at least 1 or None"),
     ],
 )
 def test_arguments_that_cannot_be_used(wrong: dict[str, Any], message: str) -> None:
@@ -372,6 +377,9 @@ def test_arguments_that_cannot_be_used(wrong: dict[str, Any], message: str) -> N
 
 
 def test_training_bags_that_cannot_be_used() -> None:
+    for part in (np.arange(40) < 20, np.arange(40) + 0.5, [[0, 1], [38, 39]], 3):
+        with pytest.raises(TypeError, match=r"train\[0\] must be a list of bag numbers"):
+            fit_stacked(make_bags(), None, [part], epochs=1)
     bags = make_bags()
     one_class = np.flatnonzero(bags.labels == 1)
     for train, message in (

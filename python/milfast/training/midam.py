@@ -286,7 +286,7 @@ class _MarginLoss(nn.Module):
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         kept = dict(self._buffers)
-        super()._apply(fn, recurse)
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         for name, buffer in kept.items():
             moved = self._buffers[name]
             # 16 bits hold neither 0.1 nor the logarithm of an average at a small tau
