@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -78,6 +79,24 @@ def test_some_of_the_bags_only() -> None:
     some = np.flatnonzero(np.arange(20) % 3)
     batches = BalancedBagSampler(labels, 4, random_state=0, bags=some).batches(0)
     assert set(np.concatenate(batches)) == set(some)
+
+
+@pytest.mark.parametrize(
+    ("bags", "error", "message"),
+    [
+        ([0, 0, 1], ValueError, "bags names a bag more than once"),
+        ([0, 4], ValueError, "bags must be numbers from 0 to 3"),
+        ([-1, 0], ValueError, "bags must be numbers from 0 to 3"),
+        ([[0, 1]], ValueError, "in one dimension"),
+        ([True, True, False, False], TypeError, "bags must be numbers of bags, integers; got dtype bool"),
+        ([], ValueError, "both classes"),
+    ],
+)
+def test_bags_that_cannot_be_drawn_from(bags: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        BalancedBagSampler([0, 1, 0, 1], 4, bags=bags)
+    with pytest.raises(ValueError, match="labels must have shape"):
+        BalancedBagSampler([[0, 1]], 4)
 
 
 def test_a_loader_of_torch_takes_it() -> None:
@@ -157,6 +176,10 @@ def test_what_cannot_be_drawn() -> None:
     rng = np.random.default_rng(0)
     with pytest.raises(ValueError, match="n_sampled"):
         sample_instances([0, 2], [0], 0, rng)
+    with pytest.raises(ValueError, match=r"n_sampled must be an integer of at least 1; got 1\.5"):
+        sample_instances([0, 2], [0], 1.5, rng)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"rng must be a numpy\.random\.Generator, or a list of them; got int"):
+        sample_instances([0, 2], [0], 1, 0)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="bag 1 is empty"):
         sample_instances([0, 2, 2], [0, 1], 1, rng)
     with pytest.raises(IndexError, match="bag 1 is out of range for 1 bags"):

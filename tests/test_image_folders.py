@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+import zlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -246,6 +247,10 @@ def test_a_stack_of_frames_is_no_instance(tmp_path: Path) -> None:
         ({"p1": 0, "p2": 0}, "labels must hold two different labels; it holds 0"),
         ("bag,class\np1,0\n", r"labels\.csv has no column label; its columns are bag, class"),
         ("bag,label\np1,0\np1,1\np2,1\n", r"labels\.csv gives bag p1 two labels, 0 and 1"),
+        ("bag,label\np1,1\np2,\n", r"labels\.csv gives bag p2 no label: '' stands for none"),
+        ("bag,label\np1,nan\np2,1\n", r"labels\.csv gives bag p1 no label: 'nan' stands for none"),
+        ({"p1": 1, "p2": float("nan")}, "labels gives bag p2 no label: 'nan' stands for none"),
+        ({"p1": None, "p2": 1}, "labels gives bag p1 no label: 'None' stands for none"),
     ],
 )
 def test_what_is_wrong_with_labels_is_named(tmp_path: Path, labels: Any, message: str) -> None:
@@ -256,6 +261,44 @@ def test_what_is_wrong_with_labels_is_named(tmp_path: Path, labels: Any, message
         labels = tmp_path / "labels.csv"
     with pytest.raises(ValueError, match=message):
         datasets.from_image_folders(tmp_path / "bags", labels=labels)
+
+
+@pytest.mark.parametrize(
+    ("labels", "positive"),
+    [
+        ({"p1": 2, "p2": 10}, None),
+        ({"p1": -1, "p2": 1}, None),
+        ({"p1": False, "p2": True}, True),
+        ({"p1": 0.0, "p2": 1.0}, 1),
+        ({"p1": "sick", "p2": "healthy"}, "healthy"),
+    ],
+)
+def test_the_larger_number_is_positive(tmp_path: Path, labels: Any, positive: Any) -> None:
+    for name in ("p1", "p2"):
+        picture(tmp_path / name / "1.png", noise(4, 4))
+    assert_array_equal(datasets.from_image_folders(tmp_path, labels=labels, positive=positive).labels, [0, 1])
+
+
+@pytest.mark.parametrize("patch", [None, 8])
+def test_an_image_that_changed_after_its_header_was_read(tmp_path: Path, patch: int | None) -> None:
+    for name in ("a/x", "b/y"):
+        picture(tmp_path / name / "1.png", noise(16, 16))
+    for height, width, *channels in ((8, 8), (32, 32), (4, 4), (16, 16, 3)):
+        bags = datasets.from_image_folders(tmp_path, patch=patch)
+        picture(tmp_path / "a" / "x" / "1.png", noise(height, width, *channels))
+        with pytest.raises(ValueError, match=r"1\.png has changed since the folders were read"):
+            bags.read(0, [0])
+        picture(tmp_path / "a" / "x" / "1.png", noise(16, 16))
+        assert bags.read(1, [0]).shape[0] == 1
+
+
+def test_an_image_that_says_it_is_huge(slides: Path) -> None:
+    header = bytearray((slides / "benign" / "b1.png").read_bytes())
+    header[16:24] = (60_000).to_bytes(4, "big") * 2
+    header[29:33] = zlib.crc32(header[12:29]).to_bytes(4, "big")
+    (slides / "benign" / "b1.png").write_bytes(header)
+    with pytest.raises(ValueError, match=r"b1\.png is no image that can be read, or broken: .*exceeds limit"):
+        datasets.from_image_folders(slides, patch=32)
 
 
 @pytest.mark.parametrize(

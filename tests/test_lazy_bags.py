@@ -140,6 +140,16 @@ def test_what_a_bag_returns_is_looked_at() -> None:
         lazy.gather([6])
     with pytest.raises(IndexError, match="rows of bag 0 run from 0 to 1"):
         lazy.read(0, [2])
+    for bag in (-1, 2):
+        with pytest.raises(IndexError, match=f"bag {bag} is out of range for 2 bags"):
+            lazy.read(bag, [0])
+    for rows in ([0.5], [True, False], [[0]], 0):
+        for read in (lazy.gather, lambda rows: lazy.read(0, rows)):
+            with pytest.raises(TypeError, match="rows must be integers in one dimension"):
+                read(rows)
+    assert lazy.read(0, []).shape == lazy.gather([]).shape == (0, 2)
+    with pytest.raises(TypeError, match=r"bags\[0\] is list, which gives no rows .*: make it a numpy\.ndarray"):
+        LazyBags([[[0.0, 1.0]], [[2.0, 3.0]]])
 
     class Wrong(Ordered):
         def __getitem__(self, rows: Any) -> np.ndarray:

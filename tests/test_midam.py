@@ -453,6 +453,61 @@ def test_arguments_that_cannot_be_used(pooling: str) -> None:
         loss(*given, labels, index, mask)
     with pytest.raises(ValueError, match=r"shape \(n_bags, n_sampled\)"):
         loss(*(g[0] for g in given), labels, index)
+    with pytest.raises(ValueError, match="index must be integers"):
+        loss(*given, labels, index > 0)
+    with pytest.raises(ValueError, match="mask must be bool"):
+        loss(*given, labels, index, torch.ones(2, 3))
+    with pytest.raises(ValueError, match=r"labels\[1\] is NaN"):
+        loss(*given, torch.tensor([1.0, torch.nan]), index)
+    with pytest.raises(TypeError, match="margin must be a number; got None"):
+        make(pooling, margin=None)
+    assert loss(*given, [1, -1], np.array([0, 1])) == make(pooling)(*given, labels, index.to(torch.uint8))
+
+
+@both
+@pytest.mark.parametrize("wrong", [torch.nan, torch.inf, -torch.inf])
+def test_a_score_that_is_no_number_leaves_the_averages_alone(pooling: str, wrong: float) -> None:
+    loss, mask = make(pooling), torch.tensor([[True, True], [True, False]])
+    before = copy.deepcopy(loss.state_dict())
+    scores = torch.tensor([[0.5, wrong], [0.5, 0.5]])
+    rest = torch.tensor([1, 0]), torch.tensor([0, 1]), mask
+    with pytest.raises(ValueError, match=r"scores\[0, 1\] is .*: training has gone astray"):
+        loss(*(scores,) * (1 if pooling == "smx" else 2), *rest)
+    if pooling == "att":
+        with pytest.raises(ValueError, match=r"says\[0, 1\] is "):
+            loss(torch.zeros(2, 2), scores, *rest)
+    assert all(torch.equal(loss.state_dict()[name], held) for name, held in before.items())
+    # what fills up may be anything
+    scores[0, 1], scores[1, 1] = 0.5, wrong
+    assert loss(*(scores,) * (1 if pooling == "smx" else 2), *rest).isfinite()
+
+
+def test_auc_m_takes_one_score_a_bag() -> None:
+    loss, labels = AUCMarginLoss(), torch.tensor([1, 0])
+    for scores in (torch.ones(2, 1), torch.ones(())):
+        with pytest.raises(ValueError, match=r"scores must have shape \(n_bags,\) of a batch"):
+            loss(scores, labels)
+    with pytest.raises(ValueError, match="scores must have shape"):
+        loss(torch.ones(0), labels[:0])
+    with pytest.raises(ValueError, match=r"scores\[1\] is nan"):
+        loss(torch.tensor([0.0, torch.nan]), labels)
+    assert loss.alpha == 0
+
+
+@both
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_settings_and_averages_keep_their_digits_when_a_network_goes_to_16_bits(pooling: str, dtype: Any) -> None:
+    loss = make(pooling, margin=0.1, **({"tau": 1e-3} if pooling == "smx" else {}))
+    holder = nn.ModuleDict({"network": nn.Linear(2, 1), "loss": loss}).to(dtype)
+    assert holder["network"].weight.dtype == loss.a.dtype == dtype
+    assert loss.margin == 0.1
+    scores = torch.full((2, 3), 100.0, dtype=dtype, requires_grad=True)
+    value = loss(*(scores,) * (1 if pooling == "smx" else 2), torch.tensor([1, 0]), torch.tensor([0, 1]))
+    value.backward()
+    assert value.isfinite()
+    assert scores.grad.isfinite().all()
+    if pooling == "smx":
+        assert loss.log_s[0].item() == pytest.approx(100 / 1e-3 + np.log(0.9), rel=1e-12)
 
 
 def test_tau_must_be_above_0_and_attention_of_one_shape() -> None:

@@ -364,6 +364,11 @@ def test_a_loss_that_is_not_finite_is_told() -> None:
         ({"weight_decay": -1.0}, "weight_decay"),
         ({"evaluate_every": 0}, "evaluate_every"),
         ({"random_state": [1, 2, 3]}, "random_state must be one or 2 integers"),
+        ({"clip_norm": 0.0}, "clip_norm must be above 0 and finite"),
+        ({"clip_norm": -1.0}, "clip_norm must be above 0 and finite"),
+        ({"clip_norm": float("nan")}, "clip_norm must be above 0 and finite"),
+        ({"hidden": 0}, "hidden must be an integer of at least 1 or None"),
+        ({"evaluate_every": 1.5}, "evaluate_every must be an integer of at least 1 or None"),
     ],
 )
 def test_arguments_that_cannot_be_used(wrong: dict[str, Any], message: str) -> None:
@@ -372,6 +377,9 @@ def test_arguments_that_cannot_be_used(wrong: dict[str, Any], message: str) -> N
 
 
 def test_training_bags_that_cannot_be_used() -> None:
+    for part in (np.arange(40) < 20, np.arange(40) + 0.5, [[0, 1], [38, 39]], 3):
+        with pytest.raises(TypeError, match=r"train\[0\] must be a list of bag numbers"):
+            fit_stacked(make_bags(), None, [part], epochs=1)
     bags = make_bags()
     one_class = np.flatnonzero(bags.labels == 1)
     for train, message in (
@@ -470,6 +478,34 @@ def test_modules_train_as_the_network_that_is_built_in(tmp_path: Path) -> None:
     np.testing.assert_array_equal(resumed.scores, whole.scores)
 
 
+def test_what_fills_up_a_batch_is_not_shown_to_a_module() -> None:
+    """Batch normalisation sees the drawn instances alone: no bag of a test set, and nothing of other models."""
+    bags = make_bags()
+    seen = []
+
+    class Norm(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.Tanh())
+
+        def forward(self, x: Any) -> Any:
+            if self.training:
+                seen.append(x.detach())
+            return self.layers(x)
+
+    train = [np.arange(5, 35), np.arange(9, 38)]  # 2 and 3 batches of different sizes, without the first bag
+    settings = {"module": lambda n: Norm(), "epochs": 3, "batch_size": 16, "lr": 0.05, "standardize": False}
+    together = fit_stacked(bags, None, train, random_state=[1, 2], **settings)
+    assert len(seen) == 3 * (2 + 3)
+    first = torch.tensor(bags.instances[0].tolist())
+    assert not any((rows == first).all(dim=1).any() for rows in seen)
+    for rows in seen:
+        assert len(rows.unique(dim=0)) == len(rows)
+    for model in (0, 1):
+        alone = fit_stacked(bags, None, [train[model]], random_state=[[1, 2][model]], **settings)
+        np.testing.assert_allclose(together.scores[model], alone.scores[0], rtol=0, atol=1e-5)
+
+
 def test_what_a_module_returns_is_looked_at() -> None:
     bags = make_bags()
     score = mf.models.get("MIDAM-smx")(module=lambda n: nn.Linear(n, 1), epochs=1, random_state=0).fit(bags)
@@ -480,6 +516,8 @@ def test_what_a_module_returns_is_looked_at() -> None:
         mf.models.get("MIDAM-smx")(module=lambda n: nn.Unflatten(1, (2, 2)), epochs=1).fit(bags)
     with pytest.raises(ValueError, match="no parameter that can be trained"):
         mf.models.get("MIDAM-smx")(module=lambda n: nn.AvgPool1d(4), epochs=1).fit(bags)
+    with pytest.raises(ValueError, match="parameters of module must be float32: module"):
+        mf.models.get("MIDAM-smx")(module=lambda n: nn.Linear(n, 2).double(), epochs=1).fit(bags)
     with pytest.raises(TypeError, match="module must be a torch module"):
         mf.models.get("MIDAM-smx")(module=3).fit(bags)
 

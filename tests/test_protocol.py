@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 from itertools import combinations
@@ -17,6 +18,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import milfast as mf
 from milfast import Bags, _core, cli
+from milfast.lazy_bags import LazyBags
 from milfast.protocol import coverage, jobs, record
 from milfast.protocol.intervals import Placed, auc_over_bags, over_seeds, placements, variance_over_bags
 from milfast.protocol.results import combine
@@ -90,6 +92,10 @@ def test_a_part_without_a_class_is_refused_with_the_way_out() -> None:
     labels = labels_of(40, 2)
     with pytest.raises(ValueError, match=r"of seed 1 has \d+ bags, all of one class: .* --stratified"):
         held_out(labels, seed=0, number=0, folds=5, stratified=False)
+    # class by class was asked for already
+    for n, few in ((40, 2), (40, 1), (40, 5), (10, 5), (40, 0)):
+        with pytest.raises(ValueError, match=rf"the smaller class has {few} bags, too few to be in a test set of \d+"):
+            held_out(labels_of(n, few), seed=0, number=0, folds=5, stratified=True)
 
 
 @pytest.mark.parametrize("inner", [0, 3])
@@ -234,6 +240,14 @@ def test_means_without_spread_get_the_bound_of_their_bags() -> None:
     assert (found.estimate, found.high, found.method) == (1.0, 1.0, "wilson bound")
     assert found.low == proportion_interval(12, 12).low
     assert auc_over_bags(perfect, level=0.95).low == pytest.approx(found.low)
+    # two thirds each time, by one positive bag among three others: no spread, and no certainty
+    single = np.arange(4) == 0
+    alike = [Placed(np.arange(4) + 4 * i, single, np.array([2 / 3, 1.0, 1.0, 0.0])) for i in range(2)]
+    wide = over_seeds(alike, level=0.95)
+    largest = math.sqrt(2 / 3 * 1 / 3)
+    expected = mean_interval([2 / 3, 2 / 3], least_deviation=largest, bounds=(0, 1))
+    assert (wide.low, wide.high) == pytest.approx((expected.low, expected.high))
+    assert wide.high - wide.low > 0.5
     one = [Placed(np.arange(2), np.array([True, False]), np.ones(2))]
     undefined = auc_over_bags(one, level=0.95)
     assert math.isnan(undefined.low)
@@ -361,13 +375,14 @@ def test_a_model_without_all_of_its_seeds_is_left_out() -> None:
             {"settings": {"epochs": 3}},
             "epochs is no setting of a model here.* give epochs=, on the command line --epochs",
         ),
+        ({"selection": "inner"}, "selection is of the sound protocol"),
         ({"settings": {"margin": 3}}, "margin is no setting of a model here.* give margins="),
         ({"ties": "best"}, "ties must be one of first, last, mean, final; got 'best'"),
     ],
 )
 def test_wrong_options_are_named(more: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        mf.protocol.run(["LR"], made(), **more)
+        mf.protocol.run(["CE" if "settings" in more else "LR"], made(), **more)
 
 
 def test_labels_and_classes_are_looked_at_before_anything_is_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -443,6 +458,12 @@ def test_options_of_a_protocol_need_one(bags_csv: str, capsys: pytest.CaptureFix
     ):
         assert cli.main(["evaluate", "NSK", "--data", bags_csv, *option]) == 2
         assert f"{option[0]} belongs to a protocol: add --protocol or --scale" in capsys.readouterr().err
+    for option, message in (
+        (["--protocol", "zhu2023", "--selection", "inner"], "--selection inner is of the sound protocol"),
+        (["--protocol", "sound", "--inner", "2"], "--inner counts the folds of --selection inner"),
+    ):
+        assert cli.main(["evaluate", "NSK", "--data", bags_csv, *option]) == 2
+        assert message in capsys.readouterr().err
 
 
 # ---------------------------------------------------------------- models that are trained many at a time
@@ -496,6 +517,57 @@ def test_settings_that_would_do_nothing_are_refused() -> None:
     assert named == ["CE (pooling=max)", "NSK", "LR"]
     with pytest.raises(ValueError, match=r"patience is of no use here: CE \(patience=3\) is trained with many others"):
         mf.protocol.run(["CE"], made(), settings={"patience": 3})
+    smx = mf.models.get("MIDAM-smx")
+    for wrong, message in (
+        ({"epochs": 7}, "epochs is no setting of a model here, .* give epochs="),
+        ({"margin": 0.3}, "margin is no setting of a model here, .* give margins="),
+        ({"standardize": False}, "standardize is no setting of a model here, .* give standardize=$"),
+        ({"patience": 3}, "patience is of no use here: MIDAM-smx is trained with many others"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            mf.protocol.run([smx(**wrong)], made())
+    [result, *_] = mf.protocol.run(smx(random_state=3, tau=0.5), made(), **few)  # type: ignore[arg-type]
+    assert result.model == "MIDAM-smx"
+
+
+def test_epochs_are_a_setting_of_networks_that_are_fitted_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    trained = []
+
+    def look(model: Any, bags: Bags, style: Any) -> None:
+        model.fit(bags)
+        trained.append(len(model.loss_curve_))
+
+    monkeypatch.setattr(jobs, "fit", look)
+    [result] = mf.protocol.run("ABMIL", made(), settings={"epochs": 2}, seeds=1, folds=2)
+    assert result.model == "ABMIL (epochs=2)"
+    assert trained == [2, 2]
+
+
+def test_no_clipping_is_no_clipping(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    from milfast.training import stacked
+
+    train, seen = stacked.fit_stacked, []
+
+    @functools.wraps(train)
+    def look(*arguments: Any, **settings: Any) -> Any:
+        seen.append(settings["clip_value"])
+        return train(*arguments, **settings)
+
+    monkeypatch.setattr(stacked, "fit_stacked", look)
+    kind = mf.models.get("AUC-M")
+    mf.protocol.run([kind(clip_value=None), kind, "CE"], made(), scale="fast", seeds=1, epochs=1)
+    assert seen == [np.inf, 1.0, np.inf]
+
+
+def test_lazy_bags_are_read_into_memory_once_a_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    bags, read = made(), []
+    lazy = LazyBags(list(bags), bags.labels)
+    monkeypatch.setattr(LazyBags, "to_bags", lambda self: read.append(1) or bags)
+    [of_lazy], [of_all] = (mf.protocol.run("LR", data, seeds=2) for data in (lazy, bags))
+    assert len(read) == 2
+    assert_array_equal(of_lazy.aucs, of_all.aucs)
 
 
 def test_the_table_gets_its_baselines_and_says_so(bags_csv: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -85,7 +85,7 @@ class LazyBags:
             raise ValueError("bags is empty: at least one bag is needed")
         sizes = np.array([_size(bag, i) for i, bag in enumerate(held)], dtype=np.int64)
         shapes = [tuple(int(n) for n in bag.shape[1:]) if hasattr(bag, "shape") else None for bag in held]
-        first = shapes[0] if shapes[0] is not None else _numbers(held[0][np.zeros(1, dtype=np.int64)], 0).shape[1:]
+        first = shapes[0] if shapes[0] is not None else _first(held[0]).shape[1:]
         for i, shape in enumerate(shapes):
             if shape is not None and shape != first:
                 raise ValueError(f"bags[{i}] has instances of shape {shape}, but bags[0] of shape {first}")
@@ -120,9 +120,13 @@ class LazyBags:
         ValueError
             When what the bag returns has another shape or a value is not finite; the message names the instance.
         IndexError
-            When there is no such row.
+            When there is no such bag or row.
         """
-        wanted = np.asarray(rows, dtype=np.int64)
+        if not 0 <= bag < self.n_bags:
+            raise IndexError(f"bag {bag} is out of range for {self.n_bags} bags")
+        wanted = _row_numbers(rows)
+        if wanted.size == 0:
+            return np.zeros((0, *self.instance_shape), dtype=np.float32)
         size = int(self.offsets[bag + 1] - self.offsets[bag])
         if wanted.size and not (int(wanted.min()) >= 0 and int(wanted.max()) < size):
             raise IndexError(f"rows of bag {bag} run from 0 to {size - 1}; asked for {wanted.min()} to {wanted.max()}")
@@ -159,7 +163,7 @@ class LazyBags:
         ValueError, IndexError
             As `read`.
         """
-        wanted = np.asarray(rows, dtype=np.int64)
+        wanted = _row_numbers(rows)
         if wanted.size and not (int(wanted.min()) >= 0 and int(wanted.max()) < self.n_instances):
             raise IndexError(f"rows run from 0 to {self.n_instances - 1}; asked for {wanted.min()} to {wanted.max()}")
         owner = np.searchsorted(self.offsets, wanted, side="right") - 1
@@ -251,6 +255,25 @@ def _size(bag: Any, number: int) -> int:
     if size == 0:
         raise ValueError(f"bags[{number}] is empty: a bag needs at least one instance")
     return size
+
+
+def _first(bag: Any) -> NDArray[Any]:
+    """First instance of a bag that does not say what shape its instances have."""
+    try:
+        found = bag[np.zeros(1, dtype=np.int64)]
+    except TypeError as error:
+        raise TypeError(
+            f"bags[0] is {type(bag).__name__}, which gives no rows for an array of row numbers ({error}): make it a "
+            "numpy.ndarray"
+        ) from None
+    return _numbers(found, 0)
+
+
+def _row_numbers(rows: ArrayLike) -> NDArray[np.int64]:
+    given = np.asarray(rows)
+    if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
+        raise TypeError(f"rows must be integers in one dimension; got dtype {given.dtype}, shape {given.shape}")
+    return given.astype(np.int64)
 
 
 def _numbers(values: Any, bag: int) -> NDArray[Any]:

@@ -125,6 +125,10 @@ def _by_protocol(options: argparse.Namespace, given: list[Any]) -> int:
     chosen, added = protocol_jobs.with_baselines(given)
     if added:
         print(f"milfast: added, as the table must have them beside: {', '.join(added)}", file=sys.stderr)
+    if options.selection == "inner" and "sound" not in (options.protocol or PROTOCOLS):
+        raise ValueError("--selection inner is of the sound protocol: name it by --protocol sound")
+    if options.inner is not None and options.selection != "inner":
+        raise ValueError("--inner counts the folds of --selection inner: add that")
     more = {name: value for name in ("selection", "inner") if (value := getattr(options, name)) is not None}
     planned = []
     loaded = {}

@@ -57,7 +57,7 @@ def from_image_folders(
         its folder, or by its image without the ending. All of them, and no others, must have a label: 0 or 1, or the
         names of two classes.
     positive : str, optional
-        The class of positive bags; the last one in alphabetical order otherwise. With labels 0 and 1 it is 1.
+        The class of positive bags; the last one in alphabetical order otherwise. Of two numbers it is the larger one.
     patch : int or (int, int), optional
         Height and width of the patches that images are cut into, row by row. What is left at the right and below, if
         the size is no multiple, is not used.
@@ -212,6 +212,8 @@ class ImageBag:
             here = np.flatnonzero(of_file == i)
             first = int(self._ends[i - 1]) if i else 0
             pixels = self._decoder.decode(self.files[i])
+            if self._layout.number(pixels.shape) != int(self._ends[i]) - first:
+                raise ValueError(f"{self.files[i]} has changed since the folders were read: read them anew")
             for place in here:
                 out[place] = self._layout.cut(pixels, int(flat[place]) - first)
         shaped = out.reshape(len(flat), *self.shape[1:])
@@ -351,6 +353,15 @@ class _Layout:
         rows, columns = self._grid(height, width)
         return rows * columns
 
+    def number(self, shape: tuple[int, ...]) -> int:
+        """Instances of decoded pixels; -1 where they cannot be cut into what other images are cut into."""
+        channels, height, width = shape
+        instance = (channels, height, width) if self.patch is None else (channels, *self.patch)
+        if instance != self.instance:
+            return -1
+        rows, columns = self._grid(height, width)
+        return max(rows, 0) * max(columns, 0)
+
     def _grid(self, height: int, width: int) -> tuple[int, int]:
         if self.patch is None or self.step is None:
             return 1, 1
@@ -392,7 +403,11 @@ class _explained:
         # Pillow raises whatever its decoder stumbled over
         if isinstance(error, FileNotFoundError):
             raise FileNotFoundError(f"{self.file} is gone since the folders were read") from None
-        if isinstance(error, (OSError, SyntaxError, ValueError, EOFError, IndexError)):
+        if error is None:
+            return
+        from PIL import Image
+
+        if isinstance(error, (OSError, SyntaxError, ValueError, EOFError, IndexError, Image.DecompressionBombError)):
             raise ValueError(f"{self.file} is no image that can be read, or broken: {error}") from None
 
 
@@ -463,16 +478,29 @@ def _labelled(
     for name in given:
         if name not in names:
             raise ValueError(f"{title} gives a label to {name}, and there is no such bag in {root}")
-    # True and 1.0 are what a frame or a spreadsheet makes of 1
-    plain = {"true": "1", "false": "0", "1.0": "1", "0.0": "0"}
-    values = [plain.get(given[name].lower(), given[name]) for name in names]
-    kinds = sorted(set(values))
+        if given[name].strip().lower() in ("", "nan", "none", "na", "<na>"):
+            raise ValueError(f"{title} gives bag {name} no label: {given[name]!r} stands for none")
+    values = [_plain(given[name]) for name in names]
+    kinds = sorted(set(values), key=_by_number)
     if len(kinds) != 2:
         raise ValueError(f"{title} must hold two different labels; it holds {', '.join(kinds)}")
-    wanted = kinds[-1] if positive is None else str(positive)
+    wanted = kinds[-1] if positive is None else _plain(str(positive))
     if wanted not in kinds:
         raise ValueError(f"positive must be {' or '.join(kinds)}; got {positive!r}")
     return found, [int(value == wanted) for value in values]
+
+
+def _plain(label: str) -> str:
+    """True and 1.0 are what a frame or a spreadsheet makes of 1."""
+    label = label.strip()
+    return {"true": "1", "false": "0"}.get(label.lower(), label.removesuffix(".0"))
+
+
+def _by_number(label: str) -> tuple[float, str]:
+    try:
+        return float(label), label
+    except ValueError:
+        return float("inf"), label
 
 
 def _what_a_bag_is(patch: tuple[int, int] | None) -> str:

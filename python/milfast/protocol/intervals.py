@@ -167,7 +167,8 @@ def over_seeds(tests: Sequence[Placed], *, level: float) -> Interval:
 
     The folds of a seed are no independent trials: what counts are the means of the seeds. Student's t with one degree
     of freedom less than there are seeds, and a standard deviation of at least what test sets of this size have, as
-    three means may agree by chance.
+    three means may agree by chance. Where each test set has one bag of a class, which shows no spread, that is the
+    largest that an AUC of this size can have: the root of AUC (1 - AUC) / n, with n the bags of the smaller class.
 
     Parameters
     ----------
@@ -199,7 +200,12 @@ def over_seeds(tests: Sequence[Placed], *, level: float) -> Interval:
     means = np.clip([test.auc for test in tests], 0.0, 1.0)
     one = [variance_over_bags([test]) for test in tests]
     known = [variance for variance in one if not math.isnan(variance)]
-    least = math.sqrt(math.fsum(known) / len(known)) if known else 0.0
+    if known:
+        least = math.sqrt(math.fsum(known) / len(known))
+    else:
+        sizes = [min(int(test.positive.sum()), int((~test.positive).sum())) for test in tests]
+        mean = float(np.mean(means))
+        least = math.sqrt(mean * (1 - mean) * float(np.mean([1 / size for size in sizes])))
     found = mean_interval(means, level=level, bounds=(0.0, 1.0), least_deviation=least)
     if found.low == found.high and found.estimate in (0.0, 1.0):
         smaller = min(

@@ -194,11 +194,8 @@ def plan(
         raise ValueError("bags carry no labels: give them with Bags(..., labels=...)")
     given = dict(settings or {})
     for name, option in (("epochs", "epochs"), ("margin", "margins")):
-        if name in given:
-            raise ValueError(
-                f"{name} is no setting of a model here, as the protocol decides about it: give {option}=, on the "
-                f"command line --{option}"
-            )
+        if name in given and any(title_of(model) in STACKED for model in chosen):
+            raise ValueError(_decided(name, option))
     subjects = [
         Subject.of(model, tested=False)
         if isinstance(model, str) and model in added
@@ -229,7 +226,9 @@ def plan(
         for number in range(seeds)
     ]
     for job in jobs[:: int(seeds)]:
-        idle = [name for name in job.subject.settings if job.method is not None and name not in _options()]
+        idle = _idle(job)
+        if idle and idle[0] in _ELSEWHERE:
+            raise ValueError(_decided(idle[0], _ELSEWHERE[idle[0]]))
         if idle:
             raise ValueError(
                 f"{idle[0]} is of no use here: {job.subject.name} is trained with many others at once, and takes "
@@ -242,6 +241,26 @@ def plan(
             seen.add(kind)
             job.splits(bags.labels)
     return jobs
+
+
+#: What a model is told elsewhere, and by which argument of a protocol it is.
+_ELSEWHERE = {"epochs": "epochs", "margin": "margins", "standardize": "standardize"}
+
+
+def _decided(name: str, option: str) -> str:
+    told = "" if option == "standardize" else f", on the command line --{option}"
+    return f"{name} is no setting of a model here, as the protocol decides about it: give {option}={told}"
+
+
+def _idle(job: SeedJob) -> list[str]:
+    """Parameters of a model that is trained with others which were set, and would do nothing."""
+    if job.method is None:
+        return []
+    model = job.subject.prototype
+    usual = type(model)().get_params()
+    unseen = _options() | {"random_state", "callback"}
+    asked = model.get_params().items()
+    return [name for name, value in asked if name not in unseen and (name not in usual or value != usual[name])]
 
 
 def _margins(given: Any) -> tuple[float, ...]:
@@ -403,8 +422,9 @@ def run_job(job: SeedJob, bags: Bags | LazyBags) -> dict[str, Any]:
     place = f"while evaluating {job.subject.name} on {job.data} by {job.protocol}, seed {job.number + 1}"
     with at(place), job.subject.hinting():
         if job.method is None:
+            whole = bags if isinstance(bags, Bags) else bags.to_bags()  # once, not for each fold
             scores: list[list[NDArray[Any]]] = [
-                [_fitted(job, bags, split, fold)] for fold, (split,) in enumerate(splits)
+                [_fitted(job, whole, split, fold)] for fold, (split,) in enumerate(splits)
             ]
         else:
             scores = _stacked(job, bags, splits)
@@ -489,9 +509,8 @@ def _trials(
     return found
 
 
-def _fitted(job: SeedJob, bags: Bags | LazyBags, split: Split, fold: int) -> NDArray[np.float64]:
+def _fitted(job: SeedJob, whole: Bags, split: Split, fold: int) -> NDArray[np.float64]:
     """Scores of all bags by a model of its own, shape (1, 1, n_bags)."""
-    whole = bags if isinstance(bags, Bags) else bags.to_bags()
     training = whole[split.train]
     if job.standardize:
         from sklearn.preprocessing import StandardScaler
@@ -522,6 +541,8 @@ def _stacked(job: SeedJob, bags: Bags | LazyBags, splits: Sequence[Sequence[Spli
     trains = [split.train for _, split in flat for _ in job.tried]
     margins = np.array([margin for _ in flat for margin in job.tried])
     options = {name: value for name, value in job.subject.prototype.get_params().items() if name in _options()}
+    if options.get("clip_value", 1.0) is None:  # no limit for the model, where `fit_stacked` takes what is usual
+        options["clip_value"] = np.inf
     found = fit_stacked(
         bags,
         bags.labels,

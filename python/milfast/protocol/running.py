@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def run(
-    models: Sequence[Any],
+    models: Sequence[Any] | Any,
     data: str | Bags | LazyBags,
     *,
     protocol: str = "zhu2023",
@@ -57,9 +57,9 @@ def run(
 
     Parameters
     ----------
-    models : sequence of str, class or object
-        As in `milfast.evaluate`. Where one of the four above is named, NSK and LR are added, which are cheap and hard
-        to beat.
+    models : str, class or object, or sequence of them
+        As in `milfast.evaluate`; one may stand alone. Where one of the four above is named, NSK and LR are added, which
+        are cheap and hard to beat.
     data : str, Bags or LazyBags
         Name of a data set (see `milfast.datasets`) or labelled bags.
     protocol : {"zhu2023", "sound"}
@@ -118,6 +118,10 @@ def run(
     """
     if ties not in TIES:
         raise ValueError(f"ties must be one of {', '.join(TIES)}; got {ties!r}")
+    if selection == "inner" and protocol == "zhu2023":
+        raise ValueError("selection is of the sound protocol: zhu2023 chooses by its folds")
+    if not isinstance(models, (list, tuple)):
+        models = [models]
     bags = data if isinstance(data, LazyBags) else evaluation.load(data)
     title = data if isinstance(data, str) else "bags"
     chosen, added = jobs.with_baselines(models)

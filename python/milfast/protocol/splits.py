@@ -61,7 +61,7 @@ def held_out(
     Raises
     ------
     ValueError
-        When a test set, a fold or what trains lacks a class.
+        When a test set, a fold or what trains lacks a class, or classes are too small to be shared out.
 
     Examples
     --------
@@ -77,8 +77,17 @@ def held_out(
     if stratified:
         from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 
+        smaller = int(np.bincount(labels, minlength=2).min())
+        few = (
+            f"the smaller class has {smaller} bags, too few to be in a test set of {n - n_train} bags and in {folds} "
+            "folds of the others"
+        )
+        if n - n_train < 2 or smaller < 2:
+            raise ValueError(few)
         draw = seed_value(seed, PERMUTATION, number) % 2**32
         [(rest, test)] = StratifiedShuffleSplit(1, test_size=n - n_train, random_state=draw).split(labels, labels)
+        if len(np.unique(labels[test])) < 2 or np.bincount(labels[rest], minlength=2).min() < folds:
+            raise ValueError(few)
         dealt = StratifiedKFold(folds, shuffle=True, random_state=seed_value(seed, FOLDS, number) % 2**32)
         parts = [rest[part] for _, part in dealt.split(labels[rest], labels[rest])]
     else:

@@ -51,7 +51,9 @@ class BalancedBagSampler:
     Raises
     ------
     ValueError
-        When a class has no bag, or a parameter is out of range.
+        When a class has no bag, a bag is named twice or does not exist, or a parameter is out of range.
+    TypeError
+        When `bags` are no integers.
 
     Examples
     --------
@@ -76,7 +78,9 @@ class BalancedBagSampler:
         if not 0 < positive_share < 1:
             raise ValueError(f"positive_share must be in (0, 1); got {positive_share!r}")
         given = np.asarray(labels)
-        chosen = np.arange(len(given)) if bags is None else np.asarray(bags, dtype=np.int64)
+        if given.ndim != 1:
+            raise ValueError(f"labels must have shape (n_bags,); got {given.shape}")
+        chosen = np.arange(len(given)) if bags is None else _numbers(bags, len(given))
         # one class alone would not tell labels -1 and 1 from each other
         known = given[chosen]
         if known.size == 0 or (known == known[0]).all():
@@ -116,6 +120,18 @@ class BalancedBagSampler:
 
     def __len__(self) -> int:
         return self.n_batches
+
+
+def _numbers(bags: ArrayLike, n_bags: int) -> NDArray[np.int64]:
+    given = np.asarray(bags)
+    if given.size and given.dtype.kind not in "iu":
+        raise TypeError(f"bags must be numbers of bags, integers; got dtype {given.dtype}")
+    chosen = given.astype(np.int64)
+    if chosen.ndim != 1 or (chosen.size and not (int(chosen.min()) >= 0 and int(chosen.max()) < n_bags)):
+        raise ValueError(f"bags must be numbers from 0 to {n_bags - 1}, in one dimension")
+    if len(np.unique(chosen)) < len(chosen):
+        raise ValueError("bags names a bag more than once, and no batch may hold a bag twice")
+    return chosen
 
 
 def _turns(bags: NDArray[np.int64], quota: int, n_batches: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:

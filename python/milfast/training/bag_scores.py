@@ -123,6 +123,8 @@ class InstanceNetwork(nn.Module):
             _xavier(first)
             self.features: nn.Module = nn.Sequential(first, Tanh())
         else:
+            if any(p.requires_grad and p.dtype != torch.float32 for p in module.parameters()):
+                raise ValueError("parameters of module must be float32: module.float() makes them so")
             self.features = module
             width = _width(module, self.instance_shape)
         self.score = None if width == 0 else nn.Linear(width, 1)

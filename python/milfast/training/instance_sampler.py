@@ -66,8 +66,8 @@ def sample_instances(
     >>> bool((rows[0] >= 2).all()), sorted(rows[1][mask[1]].tolist()), len(set(rows[0].tolist()))
     (True, [0, 1], 4)
     """
-    if n_sampled < 1:
-        raise ValueError(f"n_sampled must be at least 1; got {n_sampled}")
+    if int(n_sampled) != n_sampled or n_sampled < 1:
+        raise ValueError(f"n_sampled must be an integer of at least 1; got {n_sampled!r}")
     cuts = np.asarray(offsets, dtype=np.int64)
     chosen = np.asarray(bags, dtype=np.int64)
     flat = chosen.reshape(-1)
@@ -105,6 +105,8 @@ def _numbers(
     """Uniform numbers in [0, 1), as many as are needed, from one generator or one for each entry."""
     if isinstance(rng, np.random.Generator):
         return rng.random(int(needed.sum()))
+    if not isinstance(rng, (list, tuple)):
+        raise TypeError(f"rng must be a numpy.random.Generator, or a list of them; got {type(rng).__name__}")
     if len(rng) != entries:
         raise ValueError(f"rng has {len(rng)} generators for {entries} entries of bags")
     if not entries:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
@@ -270,6 +270,8 @@ class _MarginLoss(nn.Module):
 
     def _set(self, name: str, value: float) -> None:
         least, most, above = self._limits[name]
+        if isinstance(value, (str, bool)) or not hasattr(value, "__float__"):
+            raise TypeError(f"{name} must be a number; got {value!r}")
         number = float(value)
         if not (
             math.isfinite(number)
@@ -281,6 +283,16 @@ class _MarginLoss(nn.Module):
             told += [f"at most {most:g}"] if most is not None else []
             raise ValueError(f"{name} must be finite{''.join(', ' + limit for limit in told)}; got {value!r}")
         self.get_buffer(f"_{name}").fill_(number)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        kept = dict(self._buffers)
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        for name, buffer in kept.items():
+            moved = self._buffers[name]
+            # 16 bits hold neither 0.1 nor the logarithm of an average at a small tau
+            if buffer is not None and moved is not None and moved.dtype in (torch.float16, torch.bfloat16):
+                self._buffers[name] = buffer.to(moved.device)
+        return self
 
     @property
     def margin(self) -> float:
@@ -321,7 +333,7 @@ class _MarginLoss(nn.Module):
         ValueError
             When shapes differ or a class has no bag.
         """
-        positive = self._positive(labels, tuple(scores.shape))
+        positive = self._positive(labels, tuple(scores.shape), scores.device)
         if scores.ndim != 1 or bool(positive.all()) or not bool(positive.any()):
             raise ValueError("objective needs scores of shape (n_bags,) of bags of both classes")
         above, below = scores[positive], scores[~positive]
@@ -343,9 +355,12 @@ class _MarginLoss(nn.Module):
             slope = self._margin.to(self.alpha.dtype) + self.b - self.a - self.alpha
             self.alpha.add_(slope, alpha=lr * self.weight).clamp_(min=0)
 
-    def _positive(self, labels: Tensor, shape: tuple[int, ...]) -> Tensor:
+    def _positive(self, labels: Tensor, shape: tuple[int, ...], device: torch.device) -> Tensor:
+        labels = torch.as_tensor(labels, device=device)
         if tuple(labels.shape) != shape:
             raise ValueError(f"labels must have shape {shape}, one a bag; got {tuple(labels.shape)}")
+        if labels.is_floating_point() and bool(labels.isnan().any()):
+            raise ValueError(f"labels[{int(labels.isnan().nonzero()[0, 0])}] is NaN: drop that bag, or give it a label")
         return labels > 0
 
     def _terms(self, scores: Tensor, positive: Tensor) -> Terms:
@@ -414,9 +429,13 @@ class AUCMarginLoss(_MarginLoss):
         Raises
         ------
         ValueError
-            When shapes differ, or all bags are of one class and `one_class` is "error".
+            When shapes differ, a score or label is not a finite number, or all bags are of one class and `one_class`
+            is "error".
         """
-        positive = self._positive(labels, (len(scores),))
+        if scores.ndim != 1 or len(scores) == 0:
+            raise ValueError(f"scores must have shape (n_bags,) of a batch; got {tuple(scores.shape)}: squeeze(-1)?")
+        positive = self._positive(labels, (len(scores),), scores.device)
+        _finite("scores", scores)
         terms = self._terms(scores.detach(), positive)
         value = _with_gradients(terms.value, [(scores, terms.scores), (self.a, terms.a), (self.b, terms.b)])
         self._follow(terms, positive)
@@ -474,9 +493,13 @@ class _StochasticPooling(_MarginLoss):
         if values.ndim != 2 or 0 in values.shape:
             raise ValueError(f"scores must have shape (n_bags, n_sampled) of a batch; got {tuple(values.shape)}")
         shape = (len(values),)
-        positive = self._positive(labels, shape)
-        if tuple(index.shape) != shape or index.is_floating_point():
-            raise ValueError(f"index must be integers of shape {shape}, one a bag; got {tuple(index.shape)}")
+        positive = self._positive(labels, shape, values.device)
+        index = torch.as_tensor(index, device=values.device)
+        if tuple(index.shape) != shape or index.is_floating_point() or index.dtype == torch.bool:
+            raise ValueError(
+                f"index must be integers of shape {shape}, one a bag; got {index.dtype} of shape {tuple(index.shape)}"
+            )
+        index = index.long()
         found = torch.bincount(index.clamp(0, self.n_bags - 1))
         if int(index.min()) < 0 or int(index.max()) >= self.n_bags:
             raise IndexError(f"index runs from {int(index.min())} to {int(index.max())}, of {self.n_bags} bags")
@@ -487,11 +510,15 @@ class _StochasticPooling(_MarginLoss):
             )
         if mask is None:
             mask = torch.ones_like(values, dtype=torch.bool)
+        mask = torch.as_tensor(mask, device=values.device)
         if mask.shape != values.shape:
             raise ValueError(f"mask must have the shape {tuple(values.shape)} of scores; got {tuple(mask.shape)}")
+        if mask.dtype != torch.bool:
+            raise ValueError(f"mask must be bool; got {mask.dtype}")
         empty = ~mask.any(dim=1)
         if bool(empty.any()):
             raise ValueError(f"bag {int(index[int(empty.nonzero()[0, 0])])} of the batch has no instance in mask")
+        _finite("scores", values.masked_fill(~mask, 0.0))
         return positive, index, mask
 
     def extra_repr(self) -> str:
@@ -588,8 +615,8 @@ class MIDAMSmxLoss(_StochasticPooling):
         Raises
         ------
         ValueError
-            When shapes differ, a bag comes twice or has no instance, or all bags are of one class and `one_class` is
-            "error"; nothing has changed then.
+            When shapes differ, a score or label is not a finite number, a bag comes twice or has no instance, or all
+            bags are of one class and `one_class` is "error"; nothing has changed then.
         IndexError
             When `index` is out of range.
         """
@@ -681,6 +708,7 @@ class MIDAMAttLoss(_StochasticPooling):
         positive, index, mask = self._checked(scores, labels, index, mask)
         if says.shape != scores.shape:
             raise ValueError(f"says must have the shape {tuple(scores.shape)} of scores; got {tuple(says.shape)}")
+        _finite("says", says.masked_fill(~mask, 0.0))
         dtype = self.log_s2.dtype
         pooled = attention(
             scores.detach().to(dtype),
@@ -706,6 +734,14 @@ class MIDAMAttLoss(_StochasticPooling):
         self.log_s2[index], self.ratio[index] = pooled.state
         self._follow(terms, positive)
         return value
+
+
+def _finite(name: str, values: Tensor) -> None:
+    """Refuse what would stay in moving averages and alpha for good."""
+    wrong = ~values.isfinite()
+    if bool(wrong.any()):
+        place = [int(number) for number in wrong.nonzero()[0]]
+        raise ValueError(f"{name}{place} is {float(values[tuple(place)]):g}: training has gone astray, lower lr")
 
 
 def _one_of(name: str, value: object, known: tuple[str, ...]) -> None:

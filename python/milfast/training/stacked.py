@@ -255,9 +255,15 @@ def fit_stacked(
     given = bags.labels if labels is None else _as_labels(labels, bags.n_bags)
     if given is None:
         raise ValueError("labels is None and bags has none: pass labels")
-    chosen = [np.asarray(part, dtype=np.int64).reshape(-1) for part in train]
-    if not chosen:
+    parts = [np.asarray(part) for part in train]
+    if not parts:
         raise ValueError("train is empty: at least one model is needed")
+    for number, part in enumerate(parts):
+        if part.ndim != 1 or (part.size and part.dtype.kind not in "iu"):
+            raise TypeError(
+                f"train[{number}] must be a list of bag numbers, integers; got dtype {part.dtype}, shape {part.shape}"
+            )
+    chosen = [part.astype(np.int64) for part in parts]
     n_models = len(chosen)
     for number, part in enumerate(chosen):
         if part.size == 0 or int(part.min()) < 0 or int(part.max()) >= bags.n_bags:
@@ -283,8 +289,11 @@ def fit_stacked(
     for name, count in {"epochs": epochs, "n_sampled": n_sampled, "checkpoint_every": checkpoint_every}.items():
         if isinstance(count, bool) or int(count) != count or count < 1:
             raise ValueError(f"{name} must be an integer of at least 1; got {count!r}")
-    if evaluate_every is not None and (isinstance(evaluate_every, bool) or int(evaluate_every) < 1):
-        raise ValueError(f"evaluate_every must be an integer of at least 1 or None; got {evaluate_every!r}")
+    for name, maybe in {"evaluate_every": evaluate_every, "hidden": hidden}.items():
+        if maybe is not None and (isinstance(maybe, bool) or int(maybe) != maybe or maybe < 1):
+            raise ValueError(f"{name} must be an integer of at least 1 or None; got {maybe!r}")
+    if clip_norm is not None and not (clip_norm > 0 and math.isfinite(clip_norm)):
+        raise ValueError(f"clip_norm must be above 0 and finite, or None; got {clip_norm!r}")
 
     samplers = []
     for number, (part, seed) in enumerate(zip(chosen, seeds, strict=True)):
@@ -686,7 +695,7 @@ class _Training:
             instances = torch.addcmul(self.rows.shift[:, None], instances, self.rows.factor[:, None])
         every = bool(active.all())
         which = range(n_models) if every else [int(model) for model in np.flatnonzero(active)]
-        scores, says = self.stack.forward(instances, which)
+        scores, says = self.stack.forward(instances, which, mask.view(n_models, n * k))
         wide = scores.to(self.dtype).view(n_models, n, k)
         said = None if says is None else says.to(self.dtype).view(n_models, n, k)
         value, pooled, by_score, by_says, by_a, by_b, gap = self._loss(wide, said, mask, bags, labels)

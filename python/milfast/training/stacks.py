@@ -32,7 +32,9 @@ class Stack:
     gradient: Tensor
     networks: list[InstanceNetwork]
 
-    def forward(self, instances: Tensor, active: Sequence[int]) -> tuple[Tensor, Tensor | None]:
+    def forward(
+        self, instances: Tensor, active: Sequence[int], there: Tensor | None = None
+    ) -> tuple[Tensor, Tensor | None]:
         """Scores of each model's own instances, and what its attention says of them.
 
         Parameters
@@ -41,6 +43,8 @@ class Stack:
             The last feature is 1.
         active : sequence of int
             Models that matter; a stack may leave out others.
+        there : Tensor of bool, shape (n_models, n), optional
+            Instances that were drawn; the others fill up and must not move anything.
 
         Returns
         -------
@@ -130,7 +134,9 @@ class TableStack(Stack):
         pieces = torch.split(whole, [*(m * n for m, n in shapes), EXTRA], dim=1)
         return [piece.view(-1, *shape) for piece, shape in zip(pieces, shapes, strict=False)]
 
-    def forward(self, instances: Tensor, active: Sequence[int]) -> tuple[Tensor, Tensor | None]:
+    def forward(
+        self, instances: Tensor, active: Sequence[int], there: Tensor | None = None
+    ) -> tuple[Tensor, Tensor | None]:
         """Scores and attention; what `backward` needs is kept."""
         first, head, bias = self.parts[:3]
         hidden = _tanh_(torch.bmm(instances, first))
@@ -270,29 +276,36 @@ class ModuleStack(Stack):
                 parameter.grad = gradient.view_as(parameter)
                 self.places[-1].append((parameter, parameter.data, parameter.grad))
 
-    def forward(self, instances: Tensor, active: Sequence[int]) -> tuple[Tensor, Tensor | None]:
-        """Scores and attention of the models that matter; zeros of others."""
+    def forward(
+        self, instances: Tensor, active: Sequence[int], there: Tensor | None = None
+    ) -> tuple[Tensor, Tensor | None]:
+        """Scores and attention of the models and instances that matter; zeros of others.
+
+        A network may look at its instances together, as batch normalisation does, so that it sees none that fill up.
+        """
         self._outputs: dict[int, tuple[Tensor, Tensor | None]] = {}
         shape = instances.shape[:2]
+        self._there = instances.new_ones(shape, dtype=torch.bool) if there is None else there
         scores, says = instances.new_zeros(shape), instances.new_zeros(shape)
         attends = self.networks[0].attention is not None
         for model in active:
             with torch.enable_grad():
-                found = self.networks[model](instances[model, :, :-1])
+                found = self.networks[model](instances[model, self._there[model], :-1])
             self._outputs[model] = found
-            scores[model] = found[0].detach()
+            scores[model, self._there[model]] = found[0].detach()
             if found[1] is not None:
-                says[model] = found[1].detach()
+                says[model, self._there[model]] = found[1].detach()
         return scores, says if attends else None
 
     def backward(self, scores: Tensor, says: Tensor | None) -> None:
         """Automatic differentiation of each network."""
         self.gradient.zero_()
         for model, (made, said) in self._outputs.items():
+            kept = self._there[model]
             if said is None or says is None:
-                torch.autograd.backward([made], [scores[model]])
+                torch.autograd.backward([made], [scores[model, kept]])
             else:
-                torch.autograd.backward([made, said], [scores[model], says[model]])
+                torch.autograd.backward([made, said], [scores[model, kept], says[model, kept]])
             for parameter, value, gradient in self.places[model]:
                 # a network may have put either elsewhere
                 if parameter.grad is not gradient:
