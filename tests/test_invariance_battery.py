@@ -748,3 +748,31 @@ def test_tables_of_the_pages_are_those_of_the_record(mode: str) -> None:
     for name, text in record.tables(json.loads(path.read_text(encoding="utf-8"))).items():
         if f"<!-- invariance: {name} -->" in pages:
             assert f"<!-- invariance: {name} -->\n{text}\n<!-- end -->" in pages
+
+
+def test_published_and_mask_ends_as_nan_where_ours_does_not() -> None:
+    # Trial 1 on data seed 6 of Example3, by the published formulas: in float32 a gradient becomes 0 / 0.
+    torch = pytest.importorskip("torch", reason="the published arithmetic is torch's")
+    subject = jobs.Subject.of("AND-mask")
+    job = jobs.Job(subject, "Example3", 5, 5, 3, "paper", "samples", 10_000, 2, 400, "torch", "invariant", 0, 6)
+    trial = job.trials()[1]
+    start = torch.from_numpy(job.starts(10)[1].astype(np.float32))
+    rows = [
+        (torch.from_numpy(np.ascontiguousarray(e.X)), torch.from_numpy(e.y.astype(np.float32)))
+        for e in job.data.rows("train")
+    ]
+    w, b = start[:10].clone(), start[10:].clone()
+    for _ in range(job.n_steps):
+        gradients = []
+        for X, y in rows:
+            residual = (torch.sigmoid(X @ w + b) - y) / len(y)
+            of_w = residual @ X
+            gradients.append(torch.cat([of_w / of_w.norm(), residual.sum()[None]]))
+        stacked = torch.stack(gradients)
+        step = stacked.mean(0) * (stacked.sign().sum(0).abs() > trial["tau"] * 3)
+        w = w - trial["lr"] * step[:10] - trial["lr"] * trial["weight_decay"] * w
+        b = b - trial["lr"] * step[10:] - trial["lr"] * trial["weight_decay"] * b
+    assert w.isnan().all()
+    found = jobs.run_job(job)
+    assert not found["diverged"][1]
+    assert np.isfinite(found["test"][1]).all()

@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from milfast.bags import Bags
-from milfast.models.svm.base import check_class_weight, is_number, is_positive_integer
+from milfast.models.svm.base import check_class_weight, is_number, is_positive_integer, require_training_bags
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -122,14 +122,7 @@ class LR(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type hints
         sklearn.exceptions.ConvergenceWarning
             When the solver stopped before it had found its solution.
         """
-        if not isinstance(bags, Bags):
-            raise TypeError(f"bags must be milfast.Bags, got {type(bags).__name__}: see Bags.from_list")
-        if y is not None:
-            raise TypeError("labels go into the bags, Bags(..., labels=y), not beside them")
-        if bags.labels is None:
-            raise ValueError("bags carry no labels: give them with Bags(..., labels=...)")
-        if len(np.unique(bags.labels)) < 2:
-            raise ValueError(f"all {len(bags)} bags have label {bags.labels[0]}: both classes are needed")
+        require_training_bags(bags, y)
         self._check_parameters()
         self.classes_ = np.array([0, 1])
         self.n_features_in_ = bags.n_features

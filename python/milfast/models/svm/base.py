@@ -34,6 +34,26 @@ if TYPE_CHECKING:
 __all__ = ["AlternatingSVM", "Answer", "BagSVM", "InstanceSVM"]
 
 
+def require_training_bags(bags: Bags, y: object) -> None:
+    """Raise unless there are bags with labels of both classes, and no labels beside them.
+
+    Raises
+    ------
+    TypeError
+        When `bags` is not a `Bags`, or labels are handed over as `y`.
+    ValueError
+        When labels are missing or of one class.
+    """
+    if not isinstance(bags, Bags):
+        raise TypeError(f"bags must be milfast.Bags, got {type(bags).__name__}: see Bags.from_list")
+    if y is not None:
+        raise TypeError("labels go into the bags, Bags(..., labels=y), not beside them")
+    if bags.labels is None:
+        raise ValueError("bags carry no labels: give them with Bags(..., labels=...)")
+    if len(np.unique(bags.labels)) < 2:
+        raise ValueError(f"all {len(bags)} bags have label {bags.labels[0]}: both classes are needed")
+
+
 class BagSVM(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no type hints
     """Estimator of bag labels; a model adds `_fit` and `_scores`."""
 
@@ -78,14 +98,7 @@ class BagSVM(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no t
         sklearn.exceptions.ConvergenceWarning
             When the model stopped before it had found its solution.
         """
-        if not isinstance(bags, Bags):
-            raise TypeError(f"bags must be milfast.Bags, got {type(bags).__name__}: see Bags.from_list")
-        if y is not None:
-            raise TypeError("labels go into the bags, Bags(..., labels=y), not beside them")
-        if bags.labels is None:
-            raise ValueError("bags carry no labels: give them with Bags(..., labels=...)")
-        if len(np.unique(bags.labels)) < 2:
-            raise ValueError(f"all {len(bags)} bags have label {bags.labels[0]}: both classes are needed")
+        require_training_bags(bags, y)
         self._check_parameters()
         self.classes_ = np.array([0, 1])
         self.n_features_in_ = bags.n_features
