@@ -68,17 +68,17 @@ pub struct Bins {
 }
 
 fn too_many() -> Error {
-    Error::Range("at most 2**63 - 1 members of a class can be counted".to_owned())
+    Error::range(format_args!("at most 2**63 - 1 members of a class can be counted"))
 }
 
 impl Bins {
     /// No scores yet; `per_octave` bins between a power of two and the next.
     ///
     /// # Errors
-    /// [`Error::Range`] unless `per_octave` is a power of two up to [`MOST_BINS`]; [`Error::Memory`].
+    /// [`Error::range`] unless `per_octave` is a power of two up to [`MOST_BINS`]; [`Error::memory`].
     pub fn new(per_octave: usize) -> Result<Self> {
         if !per_octave.is_power_of_two() || per_octave > MOST_BINS {
-            return Err(Error::Range(format!("bins must be a power of two from 1 to {MOST_BINS}; got {per_octave}")));
+            return Err(Error::range(format_args!("bins must be a power of two from 1 to {MOST_BINS}; got {per_octave}")));
         }
         Ok(Self { bits: per_octave.ilog2(), pages: memory::filled(Vec::new(), PAGES, WHAT)?, totals: [0; 2] })
     }
@@ -122,7 +122,7 @@ impl Bins {
     /// Count more scores: all of them, or, on an error, none.
     ///
     /// # Errors
-    /// As [`auc::pair_counts`]; [`Error::Range`] when a class has 2^63 members.
+    /// As [`auc::pair_counts`]; [`Error::range`] when a class has 2^63 members.
     pub fn update<S: Score, L: Label>(&mut self, scores: &[S], labels: &[L], interrupt: &Interrupt) -> Result<()> {
         let [n_neg, n_pos] = auc::check(scores, labels)?;
         let totals = self.sums([n_neg, n_pos])?;
@@ -160,10 +160,10 @@ impl Bins {
     /// Add the counts of another accumulator: all of them, or, on an error, none.
     ///
     /// # Errors
-    /// [`Error::Range`] when the bins differ or a class would have 2^63 members; [`Error::Memory`].
+    /// [`Error::range`] when the bins differ or a class would have 2^63 members; [`Error::memory`].
     pub fn merge(&mut self, other: &Self) -> Result<()> {
         if self.bits != other.bits {
-            return Err(Error::Range(format!(
+            return Err(Error::range(format_args!(
                 "accumulators with bins={} and bins={} do not go together: give both the same bins",
                 self.per_octave(),
                 other.per_octave()
@@ -194,11 +194,11 @@ impl Bins {
     /// Add bins as [`Bins::held`] tells them.
     ///
     /// # Errors
-    /// [`Error::Range`] when a number, a key and counts contradict each other or a class has 2^63 members.
+    /// [`Error::range`] when a number, a key and counts contradict each other or a class has 2^63 members.
     pub fn restore(&mut self, number: u64, bin: Bin) -> Result<()> {
         let inside = bin.key == SEVERAL || self.number(bin.key) == number;
         if number >> self.bits >= PAGES as u64 || !inside || bin.counts == [0; 2] {
-            return Err(Error::Range(format!(
+            return Err(Error::range(format_args!(
                 "bin {number} cannot hold {bin:?}: the state is not that of an accumulator"
             )));
         }
@@ -238,11 +238,11 @@ impl Kept {
     /// Keep more scores: all of them, or, on an error, none.
     ///
     /// # Errors
-    /// As [`auc::pair_counts`]; [`Error::Range`] when a score is an integer that float64 cannot hold.
+    /// As [`auc::pair_counts`]; [`Error::range`] when a score is an integer that float64 cannot hold.
     pub fn update<S: Score, L: Label>(&mut self, scores: &[S], labels: &[L]) -> Result<()> {
         auc::check(scores, labels)?;
         if let Some(i) = scores.iter().position(|score| !score.is_f64()) {
-            return Err(Error::Range(format!(
+            return Err(Error::range(format_args!(
                 "scores[{i}] is {}, which float64 cannot hold: scores are kept in float64",
                 scores[i]
             )));
@@ -288,14 +288,12 @@ impl Accumulator {
     /// Take in all that another accumulator has.
     ///
     /// # Errors
-    /// As [`Bins::merge`] and [`Kept::update`]; [`Error::Range`] when one is exact and the other is not.
+    /// As [`Bins::merge`] and [`Kept::update`]; [`Error::range`] when one is exact and the other is not.
     pub fn merge(&mut self, other: &Self) -> Result<()> {
         match (self, other) {
             (Self::Bins(bins), Self::Bins(other)) => bins.merge(other),
             (Self::Kept(kept), Self::Kept(other)) => kept.update(&other.scores, &other.labels),
-            _ => Err(Error::Range(
-                "an exact accumulator and one with bins do not go together: give both the same exact".to_owned(),
-            )),
+            _ => Err(Error::range(format_args!("an exact accumulator and one with bins do not go together: give both the same exact"))),
         }
     }
 
@@ -402,7 +400,7 @@ mod tests {
         assert!(bins.update(&[1.0, 2.0], &[0i64, 3], &never).is_err());
         let stop = Interrupt::default();
         stop.raise();
-        assert_eq!(bins.update(&vec![1.0; LARGE], &vec![true; LARGE], &stop), Err(Error::Interrupted));
+        assert_eq!(bins.update(&vec![1.0; LARGE], &vec![true; LARGE], &stop), Err(Error::interrupted()));
         assert!(bins.restore(1 << 60, Bin { key: 1, counts: [1, 1] }).is_err());
         assert!(bins.restore(5, Bin { key: 1.0f64.key(), counts: [1, 1] }).is_err());
         assert_eq!(bins, before);

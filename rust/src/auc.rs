@@ -3,7 +3,7 @@
 //! AUC = (pairs with the positive above + half of the tied pairs) / all pairs. Twice the numerator is an integer, so
 //! the value is one division of two integers: it depends neither on the order of the input nor on threads.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::labels::{self, Label};
 use crate::memory;
 use crate::pairs::{self, Outcome};
@@ -44,7 +44,7 @@ fn same_length<S, L>(scores: &[S], labels: &[L]) -> Result<()> {
     if scores.len() == labels.len() {
         Ok(())
     } else {
-        Err(Error::Length { first: "scores", expected: scores.len(), second: "labels", found: labels.len() })
+        Err(Error::length("scores", scores.len(), "labels", labels.len()))
     }
 }
 
@@ -64,19 +64,19 @@ pub(crate) fn check<S: Score, L: Label>(scores: &[S], labels: &[L]) -> Result<[u
 
 fn not_a_number<S: Score>(argument: &str, values: &[S]) -> Error {
     let i = values.iter().position(|v| v.is_nan()).unwrap_or(0);
-    Error::NotFinite { argument: argument.to_owned(), position: format!("[{i}]"), value: "NaN".to_owned() }
+    Error::not_finite(argument, format_args!("[{i}]"), f64::NAN)
 }
 
 /// The error, with a hint where the scores are labels and the labels are not.
 pub fn hint_swapped<S: Score>(error: Error, scores: &[S]) -> Error {
-    match error {
-        Error::Labels(message) if labels::is_binary(scores.iter().fold(0, |bits, s| bits | s.label_bit())) => {
-            Error::Labels(format!(
+    match error.kind() {
+        Kind::Labels(message) if labels::is_binary(scores.iter().fold(0, |bits, s| bits | s.label_bit())) => {
+            Error::labels(format_args!(
                 "{message}. The scores hold nothing but such labels, so the arguments look swapped: \
                  the order is (scores, labels)"
             ))
         }
-        error => error,
+        _ => error,
     }
 }
 
@@ -84,7 +84,7 @@ pub fn hint_swapped<S: Score>(error: Error, scores: &[S]) -> Error {
 ///
 /// # Errors
 /// [`Error`] when lengths differ, a score is NaN, the labels are not two-valued or memory runs out;
-/// [`Error::Interrupted`].
+/// [`Error::interrupted`].
 pub fn pair_counts<S: Score, L: Label>(scores: &[S], labels: &[L], interrupt: &Interrupt) -> Result<PairCounts> {
     same_length(scores, labels)?;
     let few = if scores.len() <= ON_STACK { pairs::few::<S, L, { ON_STACK + LANES }>(scores, labels) } else { None };
@@ -104,17 +104,17 @@ pub fn pair_counts<S: Score, L: Label>(scores: &[S], labels: &[L], interrupt: &I
 /// Pair counts from the number of positives and negatives at each distinct score, ascending.
 ///
 /// # Errors
-/// [`Error::Length`] when the lengths differ, [`Error::Range`] when a class has 2^63 members or more.
+/// [`Error::length`] when the lengths differ, [`Error::range`] when a class has 2^63 members or more.
 pub fn pair_counts_from_counts(pos: &[u64], neg: &[u64]) -> Result<PairCounts> {
     if pos.len() != neg.len() {
-        return Err(Error::Length { first: "pos", expected: pos.len(), second: "neg", found: neg.len() });
+        return Err(Error::length("pos", pos.len(), "neg", neg.len()));
     }
     let total = |name: &str, counts: &[u64]| -> Result<u64> {
         let sum: u128 = counts.iter().map(|&c| u128::from(c)).sum();
         if sum < 1 << 63 {
             Ok(sum as u64)
         } else {
-            Err(Error::Range(format!("{name} sums to {sum}: at most 2**63 - 1 members of a class can be counted")))
+            Err(Error::range(format_args!("{name} sums to {sum}: at most 2**63 - 1 members of a class can be counted")))
         }
     };
     let (n_pos, n_neg) = (total("pos", pos)?, total("neg", neg)?);
@@ -178,22 +178,13 @@ fn weights_by_score<S: Score, L: Label>(
     }
     if let Some(weights) = weights {
         if weights.len() != scores.len() {
-            return Err(Error::Length {
-                first: "scores",
-                expected: scores.len(),
-                second: "sample_weight",
-                found: weights.len(),
-            });
+            return Err(Error::length("scores", scores.len(), "sample_weight", weights.len()));
         }
         if let Some(i) = weights.iter().position(|w| !w.is_finite()) {
-            return Err(Error::NotFinite {
-                argument: "sample_weight".to_owned(),
-                position: format!("[{i}]"),
-                value: weights[i].to_string(),
-            });
+            return Err(Error::not_finite("sample_weight", format_args!("[{i}]"), weights[i]));
         }
         if let Some(i) = weights.iter().position(|&w| w < 0.0) {
-            return Err(Error::Range(format!("sample_weight[{i}] is {}: weights must not be negative", weights[i])));
+            return Err(Error::range(format_args!("sample_weight[{i}] is {}: weights must not be negative", weights[i])));
         }
     }
     interrupt.check()?;
@@ -254,7 +245,7 @@ pub fn partial<S: Score, L: Label>(
     interrupt: &Interrupt,
 ) -> Result<f64> {
     if !(max_fpr > 0.0 && max_fpr <= 1.0) {
-        return Err(Error::Range(format!("max_fpr must lie in (0, 1]; got {max_fpr}")));
+        return Err(Error::range(format_args!("max_fpr must lie in (0, 1]; got {max_fpr}")));
     }
     let groups = weights_by_score(scores, labels, weights, interrupt)?;
     let (mut n_pos, mut n_neg) = (Sum::default(), Sum::default());
@@ -345,12 +336,12 @@ pub fn many<S: Score, L: Label>(
 
 /// The error, naming the row of a matrix.
 pub(crate) fn in_row(row: usize, error: Error) -> Error {
-    match error {
-        Error::NotFinite { argument, position, value } => {
-            Error::NotFinite { argument, position: position.replacen('[', &format!("[{row}, "), 1), value }
+    match error.into_kind() {
+        Kind::NotFinite { argument, position, value } => {
+            Kind::NotFinite { argument, position: position.replacen('[', &format!("[{row}, "), 1), value }.into()
         }
-        Error::Labels(message) => Error::Labels(format!("row {row}: {message}")),
-        other => other,
+        Kind::Labels(message) => Error::labels(format_args!("row {row}: {message}")),
+        other => other.into(),
     }
 }
 
@@ -435,11 +426,11 @@ mod tests {
         stop.raise();
         let scores: Vec<f32> = (0..=LARGE).map(|i| i as f32).collect();
         let labels: Vec<bool> = (0..=LARGE).map(|i| i % 3 == 0).collect();
-        assert_eq!(pair_counts(&scores, &labels, &stop), Err(Error::Interrupted));
-        assert_eq!(many(&scores, 1, RowLabels::PerRow(&labels), &stop), Err(Error::Interrupted));
-        assert_eq!(weighted(&scores[..2], &labels[..2], &[1.0, 2.0], &stop), Err(Error::Interrupted));
-        assert_eq!(partial(&scores[..2], &labels[..2], None, 0.5, true, &stop), Err(Error::Interrupted));
-        assert_eq!(crate::delong::delong(&scores[..9], &labels[..9], &stop), Err(Error::Interrupted));
+        assert_eq!(pair_counts(&scores, &labels, &stop), Err(Error::interrupted()));
+        assert_eq!(many(&scores, 1, RowLabels::PerRow(&labels), &stop), Err(Error::interrupted()));
+        assert_eq!(weighted(&scores[..2], &labels[..2], &[1.0, 2.0], &stop), Err(Error::interrupted()));
+        assert_eq!(partial(&scores[..2], &labels[..2], None, 0.5, true, &stop), Err(Error::interrupted()));
+        assert_eq!(crate::delong::delong(&scores[..9], &labels[..9], &stop), Err(Error::interrupted()));
     }
 
     #[test]

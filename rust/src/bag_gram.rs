@@ -439,7 +439,7 @@ fn directed<T: Real>(
 fn check_sharpness(kernel: SetKernel) -> Result<()> {
     match kernel {
         SetKernel::SoftMatch { sharpness } if !(sharpness > 0.0 && sharpness.is_finite()) => {
-            Err(Error::Range(format!("sharpness must be positive and finite; got {sharpness}")))
+            Err(Error::range(format_args!("sharpness must be positive and finite; got {sharpness}")))
         }
         _ => Ok(()),
     }
@@ -721,9 +721,9 @@ mod tests {
         let bags = Bags::new(&x, 2, &[0, 32]).unwrap();
         stop.raise();
         for set_kernel in [SetKernel::Sum, SetKernel::Match, SetKernel::SoftMatch { sharpness: 1.0 }] {
-            assert_eq!(bag_gram(&bags, None, RBF, set_kernel, &mut [0.0], &stop), Err(Error::Interrupted));
+            assert_eq!(bag_gram(&bags, None, RBF, set_kernel, &mut [0.0], &stop), Err(Error::interrupted()));
         }
-        assert_eq!(bag_diagonal(&bags, RBF, &stop), Err(Error::Interrupted));
+        assert_eq!(bag_diagonal(&bags, RBF, &stop), Err(Error::interrupted()));
     }
 
     #[test]

@@ -14,7 +14,7 @@ impl<'a, T> Bags<'a, T> {
     /// A view after a check of the offsets.
     ///
     /// # Errors
-    /// [`Error::Range`] when the offsets do not start with 0, decrease, or do not end with the number of instances.
+    /// [`Error::range`] when the offsets do not start with 0, decrease, or do not end with the number of instances.
     pub fn new(instances: &'a [T], n_features: usize, offsets: &'a [i64]) -> Result<Self> {
         let n_instances = instances.len().checked_div(n_features).unwrap_or(0);
         let sound = offsets.first() == Some(&0)
@@ -23,7 +23,7 @@ impl<'a, T> Bags<'a, T> {
         if sound {
             Ok(Self { instances, offsets, n_features })
         } else {
-            Err(Error::Range(format!("offsets must ascend from 0 to the number of instances, {n_instances}")))
+            Err(Error::range(format_args!("offsets must ascend from 0 to the number of instances, {n_instances}")))
         }
     }
 

@@ -258,7 +258,7 @@ fn draw(
 /// NaN where a plain resample holds one class only.
 ///
 /// # Errors
-/// As [`auc::pair_counts`], naming the row of several; [`Error::Range`] for more than 2^31 scores, or when a class is empty.
+/// As [`auc::pair_counts`], naming the row of several; [`Error::range`] for more than 2^31 scores, or when a class is empty.
 pub fn replicates<S: Score, L: Label>(
     scores: &[S],
     labels: &[L],
@@ -270,14 +270,14 @@ pub fn replicates<S: Score, L: Label>(
     let n = labels.len();
     let k = scores.len().checked_div(n).unwrap_or(0);
     if n > MOST {
-        return Err(Error::Range(format!("labels has {n} entries: at most 2**31 can be resampled")));
+        return Err(Error::range(format_args!("labels has {n} entries: at most 2**31 can be resampled")));
     }
     let mut n_pos = 0;
     for (row, scores) in scores.chunks_exact(n.max(1)).enumerate() {
         let [n_neg, positives] =
             auc::check(scores, labels).map_err(|error| if k > 1 { auc::in_row(row, error) } else { error })?;
         if n_neg == 0 || positives == 0 {
-            return Err(Error::Range("labels hold one class only: there is no AUC to resample".to_owned()));
+            return Err(Error::range(format_args!("labels hold one class only: there is no AUC to resample")));
         }
         n_pos = positives as usize;
     }
@@ -586,7 +586,7 @@ mod tests {
         assert!(replicates(&[1.0, 2.0], &[true, true], 3, Resample::Plain, 0, &never).is_err());
         assert!(replicates(&[1.0, f64::NAN], &[true, false], 3, Resample::Plain, 0, &never).is_err());
         let interrupted = replicates(&[1.0, 2.0], &[true, false], 3, Resample::Plain, 0, &stop);
-        assert_eq!(interrupted, Err(Error::Interrupted));
+        assert_eq!(interrupted, Err(Error::interrupted()));
         assert!(replicates(&[1.0, 2.0], &[true, false], 0, Resample::Stratified, 0, &never).unwrap().is_empty());
     }
 }

@@ -21,7 +21,7 @@ const LARGE: f64 = 5e4;
 /// Mean of a measure for each pair of sizes `a` and `b`, which must not exceed `n`; NaN where it is 0 / 0.
 ///
 /// # Errors
-/// [`Error::Memory`](crate::error::Error::Memory) or [`Error::Interrupted`](crate::error::Error::Interrupted).
+/// [`Error::memory`](crate::error::Error::memory) or [`Error::interrupted`](crate::error::Error::interrupted()).
 pub fn levels(measure: Measure, n: u64, a: &[u64], b: &[u64], out: &mut [f64], interrupt: &Interrupt) -> Result<()> {
     let cuts = parallel::cuts(out.len(), STEP, |pair| pair)?;
     let large = out.len() as f64 * (n as f64).sqrt() > LARGE;
@@ -182,6 +182,6 @@ mod tests {
         let stop = Interrupt::default();
         stop.raise();
         let stopped = levels(Measure::Jaccard, 9, &[1, 2], &[3, 4], &mut [0.0; 2], &stop);
-        assert_eq!(stopped.err(), Some(Error::Interrupted));
+        assert_eq!(stopped.err(), Some(Error::interrupted()));
     }
 }

@@ -578,7 +578,7 @@ impl Columns {
     /// Size of the intersection of each pair into `out`; on the diagonal the sizes of the sets.
     ///
     /// # Errors
-    /// [`Error::Memory`] or [`Error::Interrupted`].
+    /// [`Error::memory`] or [`Error::interrupted`].
     pub fn intersections<T: Count>(&self, layout: Layout, out: &mut [T], interrupt: &Interrupt) -> Result<()> {
         self.matrix(layout, out, interrupt, |target| dispatch(Counts(target)))
     }
@@ -586,7 +586,7 @@ impl Columns {
     /// A measure of each pair into `out`; NaN where it is 0 / 0.
     ///
     /// # Errors
-    /// [`Error::Memory`] or [`Error::Interrupted`].
+    /// [`Error::memory`] or [`Error::interrupted`].
     pub fn agreement<T: Real>(
         &self,
         measure: Measure,
@@ -600,7 +600,7 @@ impl Columns {
     /// Summary of a measure over all pairs, of which no matrix is made.
     ///
     /// # Errors
-    /// [`Error::Memory`] or [`Error::Interrupted`].
+    /// [`Error::memory`] or [`Error::interrupted`].
     pub fn summary(&self, measure: Measure, interrupt: &Interrupt) -> Result<Summary> {
         let undefined = self.undefined(measure);
         let moments = parallel::map(self.bands()?, self.is_large(), interrupt, |rows| {
@@ -841,7 +841,7 @@ mod tests {
     fn work_can_be_interrupted() {
         let (columns, stop) = (columns(&flags(9, 700), 700, None), Interrupt::default());
         stop.raise();
-        let stopped = Some(Error::Interrupted);
+        let stopped = Some(Error::interrupted());
         assert_eq!(columns.intersections(Layout::Square, &mut [0u32; 81], &stop).err(), stopped);
         assert_eq!(columns.summary(Measure::Kappa, &stop).err(), stopped);
         assert_eq!(ErrorSets::new(&[0u8; 9], 3, 3, &stop).err(), stopped);

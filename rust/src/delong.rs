@@ -77,7 +77,7 @@ impl Placed {
             .checked_mul(m)
             .zip(self.sum.checked_mul(self.sum))
             .map(|(a, b)| a - b)
-            .ok_or_else(|| Error::Range("scores are too many for an exact variance".to_owned()))?;
+            .ok_or_else(|| Error::range(format_args!("scores are too many for an exact variance")))?;
         // sum of squared deviations of the placements = scaled / (m * (2 n)^2)
         Ok(scaled as f64 / ((m * m * (m - 1)) as f64 * (4 * n * n) as f64))
     }
@@ -130,10 +130,10 @@ pub struct Placements {
 /// Doubled placements of all scores.
 ///
 /// # Errors
-/// As [`crate::auc::pair_counts`]; [`Error::Range`] for 2^31 scores or more.
+/// As [`crate::auc::pair_counts`]; [`Error::range`] for 2^31 scores or more.
 pub fn placements<S: Score, L: Label>(scores: &[S], labels: &[L], interrupt: &Interrupt) -> Result<Placements> {
     if scores.len() >= 1 << 31 {
-        return Err(Error::Range(format!("scores has {} entries: at most 2**31 - 1 can be placed", scores.len())));
+        return Err(Error::range(format_args!("scores has {} entries: at most 2**31 - 1 can be placed", scores.len())));
     }
     let counts = auc::pair_counts(scores, labels, interrupt)?;
     // A score goes with its number within its class, doubled, plus the class.
@@ -258,7 +258,7 @@ fn cross(a: &[u32], b: &[u32], n_other: usize, interrupt: &Interrupt) -> Result<
         .checked_mul(m)
         .zip(sum_a.checked_mul(sum_b))
         .map(|(x, y)| if x < y { -((y - x) as f64) } else { (x - y) as f64 })
-        .ok_or_else(|| Error::Range("scores are too many for an exact covariance".to_owned()))?;
+        .ok_or_else(|| Error::range(format_args!("scores are too many for an exact covariance")))?;
     Ok(scaled / ((m * m * (m - 1)) as f64 * (4 * n * n) as f64))
 }
 

@@ -114,7 +114,7 @@ impl ErrorSets {
     ///
     /// # Errors
     /// [`Error`] when a value is neither 0 nor 1, there are 2^32 samples or more, or memory runs out;
-    /// [`Error::Interrupted`].
+    /// [`Error::interrupted`].
     pub fn new<T: Flag>(flags: &[T], n_sets: usize, n_samples: usize, interrupt: &Interrupt) -> Result<Self> {
         let invalid = AtomicBool::new(false);
         let put = each_word(|set, word| {
@@ -131,11 +131,11 @@ impl ErrorSets {
             return Ok(sets);
         }
         let i = flags.iter().position(|flag| flag.flag().is_none()).unwrap_or(0); // there is one
-        let position = format!("[{}, {}]", i / n_samples, i % n_samples);
+        let position = format_args!("[{}, {}]", i / n_samples, i % n_samples);
         Err(if flags[i].is_nan() {
-            Error::NotFinite { argument: "error_sets".to_owned(), position, value: "NaN".to_owned() }
+            Error::not_finite("error_sets", position, f64::NAN)
         } else {
-            Error::Range(format!(
+            Error::range(format_args!(
                 "error_sets{position} is {}: pass 1 or True where the model errs and 0 or False elsewhere \
                  (with n_samples, eight samples a byte)",
                 flags[i]
@@ -147,13 +147,13 @@ impl ErrorSets {
     ///
     /// # Errors
     /// [`Error`] when a bit behind the last sample is set, there are 2^32 samples or more, or memory runs out;
-    /// [`Error::Interrupted`].
+    /// [`Error::interrupted`].
     pub fn from_packed(bytes: &[u8], n_sets: usize, n_samples: usize, interrupt: &Interrupt) -> Result<Self> {
         let width = n_samples.div_ceil(8);
         if !n_samples.is_multiple_of(8)
             && let Some(set) = bytes.chunks_exact(width).position(|row| row[width - 1] << (n_samples % 8) != 0)
         {
-            return Err(Error::Range(format!(
+            return Err(Error::range(format_args!(
                 "error_sets[{set}, {}] has bits set behind sample {n_samples}: n_samples does not go with these bytes, \
                  or they were packed with bitorder='little'",
                 width - 1
@@ -172,7 +172,7 @@ impl ErrorSets {
     /// Error sets whose words a function knows.
     fn fill(n_sets: usize, n_samples: usize, interrupt: &Interrupt, put: &Put<'_>) -> Result<Self> {
         if n_samples > u32::MAX as usize {
-            return Err(Error::Range(format!("error_sets must have less than 2**32 samples; got {n_samples}")));
+            return Err(Error::range(format_args!("error_sets must have less than 2**32 samples; got {n_samples}")));
         }
         let words = n_samples.div_ceil(WORD);
         let groups = n_sets.div_ceil(LANES);
@@ -210,7 +210,7 @@ impl ErrorSets {
     /// How many of the sets hold each sample.
     ///
     /// # Errors
-    /// [`Error::Memory`] or [`Error::Interrupted`].
+    /// [`Error::memory`] or [`Error::interrupted`].
     pub fn sample_counts(&self, interrupt: &Interrupt) -> Result<Vec<u32>> {
         let words = self.words();
         let mut counts = memory::filled(0, words * WORD, "the counts of the samples")?;
@@ -233,12 +233,12 @@ impl ErrorSets {
     /// The samples that tell pairs of sets apart, with their weights (1 each without).
     ///
     /// # Errors
-    /// [`Error::Range`] when there is not one weight a sample; [`Error::Memory`] or [`Error::Interrupted`].
+    /// [`Error::range`] when there is not one weight a sample; [`Error::memory`] or [`Error::interrupted`].
     pub fn columns(self, weights: Option<&[u32]>, interrupt: &Interrupt) -> Result<Columns> {
         if let Some(weights) = weights
             && weights.len() != self.n_samples
         {
-            return Err(Error::Range(format!(
+            return Err(Error::range(format_args!(
                 "sample_weight must have one entry a sample, {}; got {}",
                 self.n_samples,
                 weights.len()

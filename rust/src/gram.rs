@@ -57,7 +57,7 @@ impl<T: Real> Chosen<T> {
             InstanceKernel::Rbf { gamma } | InstanceKernel::Poly { gamma, .. } => gamma,
         };
         if !(gamma > 0.0 && gamma.is_finite()) {
-            return Err(Error::Range(format!("gamma must be positive and finite; got {gamma}")));
+            return Err(Error::range(format_args!("gamma must be positive and finite; got {gamma}")));
         }
         match kernel {
             InstanceKernel::Rbf { .. } => {
@@ -73,7 +73,7 @@ impl<T: Real> Chosen<T> {
             }
             InstanceKernel::Poly { gamma, degree, coef0 } => {
                 if !coef0.is_finite() {
-                    return Err(Error::Range(format!("coef0 must be finite; got {coef0}")));
+                    return Err(Error::range(format_args!("coef0 must be finite; got {coef0}")));
                 }
                 Ok(Self::Power(Power { gamma: T::from_f64(gamma), coef0: T::from_f64(coef0), degree }))
             }
@@ -104,11 +104,7 @@ pub(crate) use with_form;
 pub(crate) fn check_finite<T: Real>(argument: &str, x: &[T], d: usize) -> Result<()> {
     match x.iter().position(|v| !v.to_f64().is_finite()) {
         None => Ok(()),
-        Some(i) => Err(Error::NotFinite {
-            argument: argument.to_owned(),
-            position: format!("[{}, {}]", i / d, i % d),
-            value: x[i].to_string(),
-        }),
+        Some(i) => Err(Error::not_finite(argument, format_args!("[{}, {}]", i / d, i % d), x[i].to_f64())),
     }
 }
 

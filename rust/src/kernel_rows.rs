@@ -94,7 +94,7 @@ impl KernelRows {
     /// [`Error`] when the matrix is not square, a value is not finite or memory runs out.
     pub fn of_matrix(matrix: &[f64], n: usize) -> Result<Self> {
         if n.checked_mul(n) != Some(matrix.len()) {
-            return Err(Error::Range(format!("matrix must be square; got {n} rows of {} values", matrix.len())));
+            return Err(Error::range(format_args!("matrix must be square; got {n} rows of {} values", matrix.len())));
         }
         check_finite("matrix", matrix, n.max(1))?;
         let padded = n.next_multiple_of(PADDING);
@@ -107,7 +107,7 @@ impl KernelRows {
 
     fn new(source: Source, n: usize, bytes: usize) -> Result<Self> {
         if n >= NOWHERE as usize {
-            return Err(Error::Range(format!("there may be at most {} instances; got {n}", NOWHERE - 1)));
+            return Err(Error::range(format_args!("there may be at most {} instances; got {n}", NOWHERE - 1)));
         }
         let padded = n.next_multiple_of(PADDING);
         Ok(Self {
@@ -212,7 +212,7 @@ impl KernelRows {
     pub fn times(&mut self, coefficients: &[f64], interrupt: &Interrupt) -> Result<Vec<f64>> {
         if coefficients.len() != self.n {
             let (first, second) = ("coefficients", "the rows of the kernel");
-            return Err(Error::Length { first, expected: coefficients.len(), second, found: self.n });
+            return Err(Error::length(first, coefficients.len(), second, self.n));
         }
         check_coefficients(coefficients)?;
         let mut sums = memory::filled(0.0, self.padded, "the products")?;
@@ -230,11 +230,7 @@ impl KernelRows {
 fn check_coefficients(coefficients: &[f64]) -> Result<()> {
     match coefficients.iter().position(|value| !value.is_finite()) {
         None => Ok(()),
-        Some(i) => Err(Error::NotFinite {
-            argument: "coefficients".to_owned(),
-            position: format!("[{i}]"),
-            value: coefficients[i].to_string(),
-        }),
+        Some(i) => Err(Error::not_finite("coefficients", format_args!("[{i}]"), coefficients[i])),
     }
 }
 

@@ -77,7 +77,7 @@ pub fn is_binary(bits: u8) -> bool {
 /// True for each positive label.
 ///
 /// # Errors
-/// [`Error::Labels`] when the labels are not {0, 1}, {-1, 1} or bool; [`Error::Memory`].
+/// [`Error::labels`] when the labels are not {0, 1}, {-1, 1} or bool; [`Error::memory`].
 pub fn binary<L: Label>(labels: &[L]) -> Result<Vec<bool>> {
     let bits = labels.iter().fold(0, |bits, label| bits | label.bit());
     if !is_binary(bits) {
@@ -92,20 +92,20 @@ pub fn explain<L: Label>(labels: &[L]) -> Error {
     for (i, &label) in labels.iter().enumerate() {
         #[allow(clippy::eq_op)]
         if label != label {
-            return Error::Labels(format!("labels[{i}] is NaN: drop it, or give it a label"));
+            return Error::labels(format_args!("labels[{i}] is NaN: drop it, or give it a label"));
         }
         if !values.contains(&label) {
             values.push(label);
         }
         if values.len() == 3 {
-            return Error::Labels(format!(
+            return Error::labels(format_args!(
                 "labels must be {{0, 1}}, {{-1, 1}} or bool, but hold {}, {} and, at position {i}, {}",
                 values[0], values[1], values[2]
             ));
         }
     }
     let values: Vec<String> = values.iter().map(ToString::to_string).collect();
-    Error::Labels(format!(
+    Error::labels(format_args!(
         "labels hold {}, which does not say which is the positive class: pass pos_label={}",
         values.join(" and "),
         values.last().map_or("1", String::as_str)

@@ -8,13 +8,13 @@ const PIECE: usize = 1 << 25;
 
 fn lacking<T>(n: usize, what: &str) -> Error {
     let bytes = n as u128 * size_of::<T>() as u128;
-    Error::Memory(format!("there is no room for {what}: {bytes} bytes were asked for"))
+    Error::memory(format_args!("there is no room for {what}: {bytes} bytes were asked for"))
 }
 
 /// An empty vector with room for `n` values.
 ///
 /// # Errors
-/// [`Error::Memory`].
+/// [`Error::memory`].
 pub fn room<T>(n: usize, what: &str) -> Result<Vec<T>> {
     let mut values = Vec::new();
     values.try_reserve_exact(n).map_err(|_| lacking::<T>(n, what))?;
@@ -24,7 +24,7 @@ pub fn room<T>(n: usize, what: &str) -> Result<Vec<T>> {
 /// Room for `more` values behind those that are there.
 ///
 /// # Errors
-/// [`Error::Memory`].
+/// [`Error::memory`].
 pub fn reserve<T>(values: &mut Vec<T>, more: usize, what: &str) -> Result<()> {
     values
         .try_reserve(more)
@@ -35,7 +35,7 @@ pub fn reserve<T>(values: &mut Vec<T>, more: usize, what: &str) -> Result<()> {
 /// `value`, `n` times.
 ///
 /// # Errors
-/// [`Error::Memory`].
+/// [`Error::memory`].
 pub fn filled<T: Clone>(value: T, n: usize, what: &str) -> Result<Vec<T>> {
     let mut values = room(n, what)?;
     values.resize(n, value);
@@ -45,7 +45,7 @@ pub fn filled<T: Clone>(value: T, n: usize, what: &str) -> Result<Vec<T>> {
 /// As [`filled`], of so many values that even to write them takes long.
 ///
 /// # Errors
-/// [`Error::Memory`], or [`Error::Interrupted`].
+/// [`Error::memory`], or [`Error::interrupted`].
 pub fn many<T: Clone>(value: &T, n: usize, what: &str, interrupt: &Interrupt) -> Result<Vec<T>> {
     let step = (PIECE / size_of::<T>().max(1)).max(1);
     let mut values = room(n, what)?;
@@ -59,7 +59,7 @@ pub fn many<T: Clone>(value: &T, n: usize, what: &str, interrupt: &Interrupt) ->
 /// What an iterator of known length yields.
 ///
 /// # Errors
-/// [`Error::Memory`].
+/// [`Error::memory`].
 pub fn collect<I: ExactSizeIterator>(items: I, what: &str) -> Result<Vec<I::Item>> {
     let mut values = room(items.len(), what)?;
     values.extend(items);
@@ -85,7 +85,7 @@ mod tests {
         assert!(values.len() == 3 * PIECE / 8 + 1 && values.iter().all(|&v| v == 7));
         assert!(many(&7, 0, "x", &interrupt).unwrap().is_empty());
         interrupt.raise();
-        assert_eq!(many(&7, 1, "x", &interrupt).unwrap_err(), Error::Interrupted);
+        assert_eq!(many(&7, 1, "x", &interrupt).unwrap_err(), Error::interrupted());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! The sampler knows components, draws and roles; it knows no test by name. Bag `i` depends on the seed, on `i` and on
 //! its label alone (and, where a choice is balanced over all bags of a class, on the number of bags).
 
+use std::fmt;
 use std::ops::Range;
 
 use crate::error::{Error, Result};
@@ -107,43 +108,43 @@ pub fn largest_bag(recipe: &Recipe) -> u128 {
 }
 
 fn check(recipe: &Recipe, n_bags: usize) -> Result<()> {
-    let range = |message: String| Err(Error::Range(message));
+    let range = |message: fmt::Arguments<'_>| Err(Error::range(message));
     let known = recipe.components.len();
     if known > MOST_COMPONENTS {
-        return range(format!("a recipe can have at most {MOST_COMPONENTS} components; this one has {known}"));
+        return range(format_args!("a recipe can have at most {MOST_COMPONENTS} components; this one has {known}"));
     }
     if usize::from(recipe.filler) >= known {
-        return range(format!("filler {} is not one of {known} components", recipe.filler));
+        return range(format_args!("filler {} is not one of {known} components", recipe.filler));
     }
     for (role, draws) in [("negative", &recipe.negative), ("positive", &recipe.positive)] {
         for (i, draw) in draws.iter().enumerate() {
             let place = format!("{role}[{i}]");
             if draw.components.is_empty() || draw.components.len() != draw.weights.len() {
-                return range(format!("{place} needs at least one component, and one weight for each"));
+                return range(format_args!("{place} needs at least one component, and one weight for each"));
             }
             if draw.components.iter().any(|&c| usize::from(c) >= known) {
-                return range(format!("{place} names a component that is not among the {known} known"));
+                return range(format_args!("{place} names a component that is not among the {known} known"));
             }
             let total: f64 = draw.weights.iter().sum();
             if draw.weights.iter().any(|w| !(w.is_finite() && *w >= 0.0)) || total <= 0.0 {
-                return range(format!("{place}: weights must not be negative, and not all zero"));
+                return range(format_args!("{place}: weights must not be negative, and not all zero"));
             }
             if !(0.0..=1.0).contains(&draw.probability) {
-                return range(format!("{place}: probability must lie in [0, 1]; got {}", draw.probability));
+                return range(format_args!("{place}: probability must lie in [0, 1]; got {}", draw.probability));
             }
             if let Some((low, high)) = draw.counts.iter().find(|(low, high)| low > high) {
-                return range(format!("{place}: the count range ({low}, {high}) is empty"));
+                return range(format_args!("{place}: the count range ({low}, {high}) is empty"));
             }
         }
     }
     if let Some((low, high)) = recipe.size
         && (low > high || low == 0)
     {
-        return range(format!("size must be a range of positive integers; got ({low}, {high})"));
+        return range(format_args!("size must be a range of positive integers; got ({low}, {high})"));
     }
     let largest = largest_bag(recipe);
     if largest.saturating_mul(n_bags as u128) > MOST_INSTANCES {
-        return range(format!("{n_bags} bags of up to {largest} instances are more than 2**40 instances"));
+        return range(format_args!("{n_bags} bags of up to {largest} instances are more than 2**40 instances"));
     }
     Ok(())
 }
@@ -270,8 +271,8 @@ impl Bags<'_> {
 /// Labels, sizes and instance kinds of `n_negative` and `n_positive` bags, in random order or negatives first.
 ///
 /// # Errors
-/// [`Error::Range`] when the recipe contradicts itself or a bag would be empty; [`Error::Memory`];
-/// [`Error::Interrupted`].
+/// [`Error::range`] when the recipe contradicts itself or a bag would be empty; [`Error::memory`];
+/// [`Error::interrupted`].
 pub fn plan(
     recipe: &Recipe,
     n_negative: usize,
@@ -313,7 +314,7 @@ pub fn plan(
             bags.add(recipe, (positive, *rank), &shares[usize::from(positive)], random, interrupt)?;
             *rank += 1;
             if bags.kinds.len() == before {
-                return Err(Error::Range(format!(
+                return Err(Error::range(format_args!(
                     "bag {bag} came out empty: let some draw always give an instance, or set pad_to=1"
                 )));
             }
@@ -456,7 +457,7 @@ impl<'a, T: Real> Sink<'a, T> {
 /// Draw the features of a plan, row-major into `out` (instances, features).
 ///
 /// # Errors
-/// [`Error::Memory`], [`Error::Interrupted`].
+/// [`Error::memory`], [`Error::interrupted`].
 pub fn features<T: Real>(recipe: &Recipe, plan: &Plan, seed: u64, out: &mut [T], interrupt: &Interrupt) -> Result<()> {
     let d = recipe.components.first().map_or(0, |c| c.mean.len());
     let mut means = memory::room(d * recipe.components.len(), "the means")?;
@@ -630,6 +631,6 @@ mod tests {
         assert!(x.iter().zip(&want).all(|(a, b)| a.to_bits() == b.to_bits()));
         let stop = Interrupt::default();
         stop.raise();
-        assert_eq!(features(&recipe, &plan, 9, &mut x, &stop), Err(Error::Interrupted));
+        assert_eq!(features(&recipe, &plan, 9, &mut x, &stop), Err(Error::interrupted()));
     }
 }

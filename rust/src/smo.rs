@@ -441,14 +441,14 @@ fn check(problem: &Problem<'_>, n_rows: usize) -> Result<()> {
         ("the rows of the kernel", variables),
     ] {
         if found != n {
-            return Err(Error::Length { first: "linear", expected: n, second, found });
+            return Err(Error::length("linear", n, second, found));
         }
     }
     for i in 0..n {
         let (low, high) = (problem.lower[i], problem.upper[i]);
         let fits = low <= 0.0 && high >= 0.0 && low.is_finite() && high.is_finite() && problem.linear[i].is_finite();
         if !fits || problem.start.is_some_and(|start| !start[i].is_finite()) {
-            return Err(Error::Range(format!(
+            return Err(Error::range(format_args!(
                 "variable {i} must have finite values and bounds with 0 between them; got bounds {low} and {high}, \
                  linear {}",
                 problem.linear[i]
@@ -463,23 +463,21 @@ fn check(problem: &Problem<'_>, n_rows: usize) -> Result<()> {
             && of.members.iter().all(|&k| usize::try_from(k).is_ok_and(|k| k < n_rows))
             && of.weights.iter().all(|w| w.is_finite());
         if !fits {
-            return Err(Error::Range(
-                "starts must ascend from 0 to the number of members, and members be rows with finite weights".into(),
-            ));
+            return Err(Error::range(format_args!("starts must ascend from 0 to the number of members, and members be rows with finite weights")));
         }
     }
     if let Some((group, most)) = problem.groups {
         for (i, &g) in group.iter().enumerate().filter(|&(_, &g)| g != ALONE) {
             if g as usize >= most.len() || problem.upper[i] > 0.0 {
-                return Err(Error::Range(format!("variable {i} must be of a known group and never above 0")));
+                return Err(Error::range(format_args!("variable {i} must be of a known group and never above 0")));
             }
         }
         if let Some(bad) = most.iter().position(|m| !(*m >= 0.0 && m.is_finite())) {
-            return Err(Error::Range(format!("the limit of group {bad} must be finite and not negative")));
+            return Err(Error::range(format_args!("the limit of group {bad} must be finite and not negative")));
         }
     }
     if !(problem.tolerance > 0.0 && problem.tolerance.is_finite()) {
-        return Err(Error::Range(format!("tolerance must be positive; got {}", problem.tolerance)));
+        return Err(Error::range(format_args!("tolerance must be positive; got {}", problem.tolerance)));
     }
     Ok(())
 }
@@ -492,7 +490,7 @@ pub fn solve(rows: &mut KernelRows, problem: Problem<'_>, interrupt: &Interrupt)
     check(&problem, rows.len())?;
     let n = problem.linear.len();
     if n == 0 {
-        return Err(Error::Range("there must be at least one variable".into()));
+        return Err(Error::range(format_args!("there must be at least one variable")));
     }
     let mut variables = Variables::new(rows, problem.combinations, n)?;
     let diagonal = variables.diagonal(interrupt)?;
@@ -783,6 +781,6 @@ mod tests {
         let of = Combinations { starts: &[0, 1, 2, 3], members: &[0, 1, 3], weights: &[1.0; 3] };
         assert!(solve(&mut rows, Problem { combinations: Some(of), ..problem }, &stop).is_err());
         stop.raise();
-        assert_eq!(solve(&mut rows, problem, &stop).unwrap_err(), Error::Interrupted);
+        assert_eq!(solve(&mut rows, problem, &stop).unwrap_err(), Error::interrupted());
     }
 }

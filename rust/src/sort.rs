@@ -123,7 +123,7 @@ mod tests {
     fn answers_an_interrupt() {
         let stop = Interrupt::default();
         stop.raise();
-        assert_eq!(sorted(vec![1; 10], &stop), Err(Error::Interrupted));
-        assert_eq!(filled(1, 10, "x", &stop), Err(Error::Interrupted));
+        assert_eq!(sorted(vec![1; 10], &stop), Err(Error::interrupted()));
+        assert_eq!(filled(1, 10, "x", &stop), Err(Error::interrupted()));
     }
 }

@@ -96,7 +96,7 @@ impl Batch {
     /// Room for what is needed of `n_runs` runs.
     ///
     /// # Errors
-    /// [`Error::Memory`].
+    /// [`Error::memory`].
     pub fn new(environments: &dyn Environments, needs: Needs, n_runs: usize) -> Result<Self> {
         let n_environments = environments.n_environments();
         let many = n_runs.saturating_mul(n_environments).saturating_mul(environments.n_features() + 1);
@@ -141,12 +141,12 @@ pub trait Environments: Send + Sync + Debug {
     /// An error that tells what is not to be had.
     ///
     /// # Errors
-    /// [`Error::Range`].
+    /// [`Error::range`].
     fn offers(&self, needs: Needs) -> Result<()>;
     /// Room in [`Batch::kept`] and [`Batch::sums`].
     ///
     /// # Errors
-    /// [`Error::Memory`].
+    /// [`Error::memory`].
     fn prepare(&self, _needs: Needs, _batch: &mut Batch) -> Result<()> {
         Ok(())
     }
@@ -169,10 +169,10 @@ pub trait Environments: Send + Sync + Debug {
 /// Weights over their sum.
 ///
 /// # Errors
-/// [`Error::Range`] when one is not positive and finite.
+/// [`Error::range`] when one is not positive and finite.
 pub(super) fn shares(weights: &[f64], name: &str) -> Result<Vec<f64>> {
     if let Some(i) = weights.iter().position(|&w| !(w > 0.0 && w.is_finite())) {
-        return Err(Error::Range(format!("{name}[{i}] is {}: it must be positive and finite", weights[i])));
+        return Err(Error::range(format_args!("{name}[{i}] is {}: it must be positive and finite", weights[i])));
     }
     let sum: f64 = weights.iter().sum();
     Ok(weights.iter().map(|w| w / sum).collect())

@@ -19,7 +19,7 @@ fn each(
 ) -> Result<Vec<f64>> {
     let width = environments.n_features() + 1;
     if !theta.len().is_multiple_of(width) {
-        return Err(Error::Range(format!("theta must have {width} columns, the last for the bias")));
+        return Err(Error::range(format_args!("theta must have {width} columns, the last for the bias")));
     }
     let rows = memory::collect(theta.chunks_exact(width), "the list of predictors")?;
     let large = environments.work().saturating_mul(rows.len()) > LARGE;

@@ -78,7 +78,7 @@ impl Samples {
     /// [`Error`] when sizes disagree, a value is not finite or a class is not 0 or 1.
     pub fn new(d: usize, environments: &[(&[f32], &[f64])]) -> Result<Self> {
         if environments.is_empty() {
-            return Err(Error::Range("X must have at least one entry: there is no environment".to_owned()));
+            return Err(Error::range(format_args!("X must have at least one entry: there is no environment")));
         }
         let mut all = memory::room(environments.len(), "the rows")?;
         let mut weights = memory::room(environments.len(), "the rows")?;
@@ -90,7 +90,7 @@ impl Samples {
                 // exactly these two
                 #[allow(clippy::float_cmp)]
                 if y != 0.0 && y != 1.0 {
-                    return Err(Error::Range(format!("y[{e}][{i}] is {y}: classes must be 0 or 1")));
+                    return Err(Error::range(format_args!("y[{e}][{i}] is {y}: classes must be 0 or 1")));
                 }
                 let (sixteen, lane) = (i / LANES, i % LANES);
                 flips[sixteen][lane] = if y > 0.5 { 0.0 } else { -0.0 };

@@ -61,7 +61,7 @@ impl Mixtures {
     /// `covariance` is (d, d). Components of probability 0 are left out.
     ///
     /// # Errors
-    /// [`Error::Range`] and [`Error::NotFinite`] that name the argument and the place, or [`Error::Memory`].
+    /// [`Error::range`] and [`Error::not_finite`] that name the argument and the place, or [`Error::memory`].
     pub fn new(
         probabilities: &[f64],
         labels: &[f64],
@@ -72,11 +72,11 @@ impl Mixtures {
     ) -> Result<Self> {
         let (n, d) = (n_environments, n_features);
         if n == 0 || probabilities.is_empty() || !probabilities.len().is_multiple_of(n) {
-            return Err(Error::Range("probabilities must have at least one environment and component".to_owned()));
+            return Err(Error::range(format_args!("probabilities must have at least one environment and component")));
         }
         let (total, n_components) = (probabilities.len(), probabilities.len() / n);
         if labels.len() != total || means.len() != total * d || covariance.len() != d * d {
-            return Err(Error::Range(format!(
+            return Err(Error::range(format_args!(
                 "probabilities, labels, means and covariance must go together: with probabilities of shape ({n}, \
                  {n_components}) and {d} features labels must have {total} values, means {} and covariance {}; got {}, {} \
                  and {}",
@@ -89,8 +89,7 @@ impl Mixtures {
         }
         let finite = |argument: &str, values: &[f64], position: &dyn Fn(usize) -> String| {
             values.iter().position(|value| !value.is_finite()).map_or(Ok(()), |i| {
-                let (argument, position, value) = (argument.to_owned(), position(i), values[i].to_string());
-                Err(Error::NotFinite { argument, position, value })
+                Err(Error::not_finite(argument, format_args!("{}", position(i)), values[i]))
             })
         };
         let of_component = |i: usize| format!("[{}, {}]", i / n_components, i % n_components);
@@ -99,17 +98,17 @@ impl Mixtures {
         finite("covariance", covariance, &|i| format!("[{}, {}]", i / d, i % d))?;
         if let Some(i) = probabilities.iter().position(|&p| p < 0.0) {
             let value = probabilities[i];
-            return Err(Error::Range(format!("probabilities{} is {value}: it must not be negative", of_component(i))));
+            return Err(Error::range(format_args!("probabilities{} is {value}: it must not be negative", of_component(i))));
         }
         for (e, row) in probabilities.chunks_exact(n_components).enumerate() {
             let sum: f64 = row.iter().sum();
             if (sum - 1.0).abs() > 1e-9 {
-                return Err(Error::Range(format!("probabilities[{e}] sum up to {sum}: they must sum up to 1")));
+                return Err(Error::range(format_args!("probabilities[{e}] sum up to {sum}: they must sum up to 1")));
             }
         }
         #[allow(clippy::float_cmp)] // labels are what they are
         if let Some(i) = labels.iter().position(|&label| label != 0.0 && label != 1.0) {
-            return Err(Error::Labels(format!("labels{} is {}: it must be 0 or 1", of_component(i), labels[i])));
+            return Err(Error::labels(format_args!("labels{} is {}: it must be 0 or 1", of_component(i), labels[i])));
         }
         check_covariance(covariance, d)?;
         let mut out = Self {
@@ -200,12 +199,12 @@ fn check_covariance(covariance: &[f64], d: usize) -> Result<()> {
     for i in 0..d {
         if covariance[i * d + i] < 0.0 {
             let value = covariance[i * d + i];
-            return Err(Error::Range(format!("covariance[{i}, {i}] is {value}: a variance must not be negative")));
+            return Err(Error::range(format_args!("covariance[{i}, {i}] is {value}: a variance must not be negative")));
         }
         for j in 0..i {
             let (a, b) = (covariance[i * d + j], covariance[j * d + i]);
             if (a - b).abs() > 1e-9 * largest {
-                return Err(Error::Range(format!(
+                return Err(Error::range(format_args!(
                     "covariance must be symmetric; covariance[{i}, {j}] is {a} and covariance[{j}, {i}] is {b}"
                 )));
             }
@@ -216,11 +215,11 @@ fn check_covariance(covariance: &[f64], d: usize) -> Result<()> {
     for k in 0..d {
         let pivot = left[k * d + k];
         if pivot < -1e-9 * largest {
-            return Err(Error::Range("covariance must not have a negative eigenvalue".to_owned()));
+            return Err(Error::range(format_args!("covariance must not have a negative eigenvalue")));
         }
         if pivot <= 1e-12 * largest {
             if (k + 1..d).any(|i| left[i * d + k].abs() > 1e-5 * largest) {
-                return Err(Error::Range("covariance must not have a negative eigenvalue".to_owned()));
+                return Err(Error::range(format_args!("covariance must not have a negative eigenvalue")));
             }
             continue;
         }

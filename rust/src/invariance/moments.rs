@@ -48,19 +48,19 @@ impl Moments {
         let (n, width) = (weights.len(), n_features + 1);
         let shares = shares(&weights, "n")?;
         if n == 0 {
-            return Err(Error::Range("n must have at least one entry: there is no environment".to_owned()));
+            return Err(Error::range(format_args!("n must have at least one entry: there is no environment")));
         }
         for (name, values, size) in
             [("S", inputs.as_slice(), n * width * width), ("c", cross, n * width), ("v", squares.as_slice(), n)]
         {
             if values.len() != size {
-                return Err(Error::Range(format!(
+                return Err(Error::range(format_args!(
                     "{name} must have {size} values for {n} environments of {n_features} features; got {}",
                     values.len()
                 )));
             }
             if let Some(i) = values.iter().position(|value| !value.is_finite()) {
-                return Err(Error::Range(format!(
+                return Err(Error::range(format_args!(
                     "{name}[{}] has a value that is {} (position {} of the environment): moments must be finite",
                     i / (size / n),
                     values[i],
@@ -73,7 +73,7 @@ impl Moments {
             for j in 0..width {
                 for k in 0..j {
                     if (matrix[j * width + k] - matrix[k * width + j]).abs() > 1e-9 * largest {
-                        return Err(Error::Range(format!(
+                        return Err(Error::range(format_args!(
                             "S[{e}] must be symmetric; [{j}, {k}] differs from [{k}, {j}]"
                         )));
                     }
@@ -81,7 +81,7 @@ impl Moments {
             }
             let one = matrix[width * width - 1];
             if (one - 1.0).abs() > 1e-9 {
-                return Err(Error::Range(format!("S[{e}] must end in 1, the mean of 1 * 1; it ends in {one}")));
+                return Err(Error::range(format_args!("S[{e}] must end in 1, the mean of 1 * 1; it ends in {one}")));
             }
         }
         let stride = width.next_multiple_of(LANES);
@@ -151,16 +151,16 @@ impl Moments {
 }
 
 pub(super) fn not_finite(name: &str, e: usize, position: &str, value: f64) -> Error {
-    Error::NotFinite { argument: format!("{name}[{e}]"), position: format!("[{position}]"), value: value.to_string() }
+    Error::not_finite(&format!("{name}[{e}]"), format_args!("[{position}]"), value)
 }
 
 /// Features of one environment: as many as there are rows, all finite.
 pub(super) fn check_rows<T: Copy + Into<f64>>(e: usize, d: usize, x: &[T], n: usize) -> Result<()> {
     if n == 0 {
-        return Err(Error::Range(format!("y[{e}] is empty: an environment needs at least one row")));
+        return Err(Error::range(format_args!("y[{e}] is empty: an environment needs at least one row")));
     }
     if x.len() != n * d {
-        return Err(Error::Range(format!(
+        return Err(Error::range(format_args!(
             "X[{e}] and y[{e}] must have as many rows; got {} and {n}",
             x.len().checked_div(d).unwrap_or(0)
         )));
@@ -262,9 +262,7 @@ impl Environments for Moments {
     }
     fn offers(&self, needs: Needs) -> Result<()> {
         if needs.squares || needs.square_products {
-            return Err(Error::Range(
-                "learner needs gradients of single samples, which second moments do not tell".to_owned(),
-            ));
+            return Err(Error::range(format_args!("learner needs gradients of single samples, which second moments do not tell")));
         }
         Ok(())
     }

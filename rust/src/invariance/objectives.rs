@@ -145,11 +145,11 @@ pub fn learners() -> &'static [&'static dyn Objective] {
 /// The learner of a name.
 ///
 /// # Errors
-/// [`Error::Range`] that names those there are.
+/// [`Error::range`] that names those there are.
 pub fn learner(name: &str) -> Result<&'static dyn Objective> {
     learners().iter().copied().find(|learner| learner.name() == name).ok_or_else(|| {
         let names: Vec<_> = learners().iter().map(|learner| learner.name()).collect();
-        Error::Range(format!("learner must be one of {}; got {name:?}", names.join(", ")))
+        Error::range(format_args!("learner must be one of {}; got {name:?}", names.join(", ")))
     })
 }
 

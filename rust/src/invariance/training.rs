@@ -46,7 +46,7 @@ impl<'a> Runs<'a> {
         let (n_parameters, width) = (2 + objective.parameters().len(), environments.n_features() + 1);
         let runs = parameters.len() / n_parameters;
         if !parameters.len().is_multiple_of(n_parameters) || theta.len() != runs * width {
-            return Err(Error::Range(format!(
+            return Err(Error::range(format_args!(
                 "parameters and {name} must have as many rows, of {n_parameters} and {width} values; \
                  got {} and {} values",
                 parameters.len(),
@@ -64,11 +64,11 @@ impl<'a> Runs<'a> {
             };
             let fault = if value.is_finite() { fault } else { Some("must be finite") };
             if let Some(fault) = fault {
-                return Err(Error::Range(format!("parameters[{run}, {parameter}] is {value}: {what} {fault}")));
+                return Err(Error::range(format_args!("parameters[{run}, {parameter}] is {value}: {what} {fault}")));
             }
         }
         if let Some(i) = theta.iter().position(|value| !value.is_finite()) {
-            return Err(Error::Range(format!(
+            return Err(Error::range(format_args!(
                 "{name}[{}, {}] is {}: it must be finite",
                 i / width,
                 i % width,
@@ -219,7 +219,7 @@ impl<'a> Runs<'a> {
 /// objective). A run does not depend on the others.
 ///
 /// # Errors
-/// [`Error::Range`] when a value is out of range or sizes disagree, [`Error::Memory`], or on interrupt.
+/// [`Error::range`] when a value is out of range or sizes disagree, [`Error::memory`], or on interrupt.
 pub fn train(
     environments: &dyn Environments,
     objective: &dyn Objective,
@@ -348,7 +348,7 @@ mod tests {
         let stop = Interrupt::default();
         stop.raise();
         let erm = learner("erm").unwrap();
-        assert_eq!(train(&moments(), erm, &[0.1, 0.0], &[1.0, 2.0], 5, &stop).unwrap_err(), Error::Interrupted);
+        assert_eq!(train(&moments(), erm, &[0.1, 0.0], &[1.0, 2.0], 5, &stop).unwrap_err(), Error::interrupted());
     }
 
     #[test]

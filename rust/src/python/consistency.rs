@@ -77,7 +77,7 @@ fn weights(object: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
     for (i, &weight) in given.slice().iter().enumerate() {
         weights.push(
             u32::try_from(weight).map_err(|_| {
-                Error::Range(format!("sample_weight[{i}] is {weight}: weights must be less than 2**32"))
+                Error::range(format_args!("sample_weight[{i}] is {weight}: weights must be less than 2**32"))
             })?,
         );
     }

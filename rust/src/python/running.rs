@@ -9,7 +9,7 @@ use std::time::Duration;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::parallel::Interrupt;
 
 /// From this much work (scores, numbers drawn) on Ctrl-C is looked for.
@@ -21,10 +21,10 @@ const LOOK: Duration = Duration::from_millis(20);
 /// The one place where errors of kernels become Python exceptions.
 impl From<Error> for PyErr {
     fn from(error: Error) -> Self {
-        match error {
-            Error::Interrupted => PyKeyboardInterrupt::new_err(()),
-            Error::Memory(message) => PyMemoryError::new_err(message),
-            error => PyValueError::new_err(error.to_string()),
+        match error.kind() {
+            Kind::Interrupted => PyKeyboardInterrupt::new_err(()),
+            Kind::Memory(_) => PyMemoryError::new_err(error.to_string()),
+            _ => PyValueError::new_err(error.to_string()),
         }
     }
 }
@@ -36,7 +36,7 @@ pub(crate) fn interruptible<R: Send>(
     long: bool,
     work: impl FnOnce(&Interrupt) -> Result<R> + Send,
 ) -> PyResult<R> {
-    let (mut work, mut result) = (Some(work), Err(Error::Interrupted));
+    let (mut work, mut result) = (Some(work), Err(Error::interrupted()));
     run(py, long, &mut |interrupt| {
         if let Some(work) = work.take() {
             result = work(interrupt);
