@@ -4,13 +4,11 @@
 //! their ratios, outwards, until a float64 cannot tell them from nothing: none overflows, and no logarithm of a factorial
 //! takes their digits.
 
-use crate::consistency::{Measure, agreement, dice, double_fault, jaccard, kappa, phi, yule_q};
+use crate::consistency::{Measure, PAIRS as LANES};
 use crate::error::Result;
 use crate::parallel::{self, Interrupt};
 use crate::simd::{Kernel, dispatch};
 
-/// Pairs of sizes side by side.
-const LANES: usize = 8;
 /// Share of the largest probability that counts as nothing.
 const NEGLIGIBLE: f64 = 1e-21;
 /// Pairs of one task.
@@ -49,31 +47,16 @@ impl Kernel for Levels<'_> {
     type Output = [f64; LANES];
     #[inline(always)]
     fn run(self) -> [f64; LANES] {
-        match self.measure {
-            Measure::Jaccard => self.means(jaccard),
-            Measure::Dice => self.means(dice),
-            Measure::Kappa => self.means(kappa),
-            Measure::DoubleFault => self.means(double_fault),
-            Measure::Phi => self.means(phi),
-            Measure::YuleQ => self.means(yule_q),
-            Measure::Agreement => self.means(agreement),
-        }
-    }
-}
-
-impl Levels<'_> {
-    #[inline(always)]
-    fn means(self, value: impl Fn(f64, f64, f64, f64) -> f64) -> [f64; LANES] {
-        let (n, mut a, mut b) = (self.n, [0.0; LANES], [0.0; LANES]);
+        let (measure, n, mut a, mut b) = (self.measure, self.n, [0.0; LANES], [0.0; LANES]);
         for (lane, (&first, &second)) in self.a.iter().zip(self.b).enumerate() {
             (a[lane], b[lane]) = (first as f64, second as f64);
         }
-        let (mut mode, mut mean, mut total) = ([0.0; LANES], [0.0; LANES], [1.0; LANES]);
+        let (mut mode, mut total) = ([0.0; LANES], [1.0; LANES]);
         for lane in 0..LANES {
             let (a, b) = (a[lane], b[lane]);
             mode[lane] = ((a + 1.0) * (b + 1.0) / (n + 2.0)).floor().min(a.min(b)).max((a + b - n).max(0.0));
-            mean[lane] = value(n, a, b, mode[lane]);
         }
+        let mut mean = measure.values(n, &a, &b, &mode);
         for step in [1.0, -1.0] {
             let (mut both, mut weight) = (mode, [1.0; LANES]);
             loop {
@@ -88,12 +71,15 @@ impl Levels<'_> {
                         i * (n - a - b + i) / ((a - i + 1.0) * (b - i + 1.0))
                     };
                     let next = weight[lane] * ratio;
-                    let (next, i) = (if next > NEGLIGIBLE { next } else { 0.0 }, i + step);
-                    let term = next * value(n, a, b, i);
-                    mean[lane] += if next > 0.0 { term } else { 0.0 };
+                    let next = if next > NEGLIGIBLE { next } else { 0.0 };
                     total[lane] += next;
-                    (weight[lane], both[lane]) = (next, i);
+                    (weight[lane], both[lane]) = (next, i + step);
                     left |= next.to_bits();
+                }
+                let values = measure.values(n, &a, &b, &both);
+                for lane in 0..LANES {
+                    let term = weight[lane] * values[lane];
+                    mean[lane] += if weight[lane] > 0.0 { term } else { 0.0 };
                 }
                 if left == 0 {
                     break;
@@ -110,6 +96,7 @@ impl Levels<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::consistency::{agreement, dice, double_fault, jaccard, kappa, phi, yule_q};
     use crate::error::Error;
     use crate::simd::on_every_level;
 

@@ -228,6 +228,36 @@ impl Measure {
     ];
 }
 
+/// Pairs whose measures are computed side by side.
+pub(crate) const PAIRS: usize = 8;
+
+impl Measure {
+    /// The measure of some pairs, from the number of samples, the sizes of both sets and that of their intersection.
+    ///
+    /// To choose for a few pairs at a time and not once for all takes no time that could be measured; the loops around it
+    /// are compiled once and not for each measure.
+    #[inline(always)]
+    pub(crate) fn values(self, n: f64, a: &[f64; PAIRS], b: &[f64; PAIRS], both: &[f64; PAIRS]) -> [f64; PAIRS] {
+        #[inline(always)]
+        fn each(value: impl Fn(usize) -> f64) -> [f64; PAIRS] {
+            let mut values = [0.0; PAIRS];
+            for i in 0..PAIRS {
+                values[i] = value(i);
+            }
+            values
+        }
+        match self {
+            Self::Jaccard => each(|i| jaccard(n, a[i], b[i], both[i])),
+            Self::Dice => each(|i| dice(n, a[i], b[i], both[i])),
+            Self::Kappa => each(|i| kappa(n, a[i], b[i], both[i])),
+            Self::DoubleFault => each(|i| double_fault(n, a[i], b[i], both[i])),
+            Self::Phi => each(|i| phi(n, a[i], b[i], both[i])),
+            Self::YuleQ => each(|i| yule_q(n, a[i], b[i], both[i])),
+            Self::Agreement => each(|i| agreement(n, a[i], b[i], both[i])),
+        }
+    }
+}
+
 // Measures from the number of samples, the sizes of both sets and that of their intersection.
 
 #[inline(always)]
@@ -335,39 +365,28 @@ struct Target<'a, T> {
 }
 
 impl<T> Target<'_, T> {
-    /// Write the value of each pair, from the sizes of its two sets and of their intersection; returns how many.
+    /// Call `write` for each row with its size, the sizes of the intersections, those of the other sets and where the
+    /// values go; returns how many there are.
     #[inline(always)]
-    fn fill(self, value: impl Fn(u64, u64, u64) -> T) -> usize {
+    fn each_row(self, mut write: impl FnMut(u64, &[u64], &[u64], &mut [T])) -> usize {
         let (n, sizes, Block { rows, columns: all }) = (self.columns.n_sets, &self.columns.sizes, self.block);
         let above = usize::from(self.layout != Some(Layout::Square));
         let mut written = 0;
         for (row, counts) in rows.clone().zip(self.counts.chunks_exact(COLUMNS)) {
-            let (columns, own) = (all.start.max(row + above)..all.end, sizes[row]);
+            let columns = all.start.max(row + above)..all.end;
             if columns.is_empty() {
                 continue;
             }
-            let counts = &counts[columns.start - all.start..];
             let start = match self.layout {
                 Some(layout) => layout.entry(row, columns.start, n) - layout.row(rows.start, n),
                 None => written,
             };
-            let out = &mut self.out[start..][..columns.len()];
+            let counts = &counts[columns.start - all.start..columns.end - all.start];
+            let out = &mut self.out[start..][..counts.len()];
             written += out.len();
-            for ((out, &both), &size) in out.iter_mut().zip(counts).zip(&sizes[columns]) {
-                *out = value(own, size, both);
-            }
+            write(sizes[row], counts, &sizes[columns], out);
         }
         written
-    }
-
-    /// As `fill`, from the weight of all samples and the three sizes as real numbers.
-    #[inline(always)]
-    fn fill_real(self, value: impl Fn(f64, f64, f64, f64) -> f64) -> usize
-    where
-        T: Real,
-    {
-        let n = self.columns.total as f64;
-        self.fill(|a, b, both| T::from_f64(value(n, a as f64, b as f64, both as f64)))
     }
 }
 
@@ -378,7 +397,11 @@ impl<T: Count> Kernel for Counts<'_, T> {
     type Output = usize;
     #[inline(always)]
     fn run(self) -> usize {
-        self.0.fill(|_, _, both| T::from_u64(both))
+        self.0.each_row(|_, counts, _, out| {
+            for (out, &both) in out.iter_mut().zip(counts) {
+                *out = T::from_u64(both);
+            }
+        })
     }
 }
 
@@ -390,15 +413,19 @@ impl<T: Real> Kernel for Values<'_, T> {
     #[inline(always)]
     fn run(self) -> usize {
         let Self(measure, target) = self;
-        match measure {
-            Measure::Jaccard => target.fill_real(jaccard),
-            Measure::Dice => target.fill_real(dice),
-            Measure::Kappa => target.fill_real(kappa),
-            Measure::DoubleFault => target.fill_real(double_fault),
-            Measure::Phi => target.fill_real(phi),
-            Measure::YuleQ => target.fill_real(yule_q),
-            Measure::Agreement => target.fill_real(agreement),
-        }
+        let n = target.columns.total as f64;
+        target.each_row(|own, counts, sizes, out| {
+            let a = [own as f64; PAIRS];
+            let pairs = counts.chunks(PAIRS).zip(sizes.chunks(PAIRS)).zip(out.chunks_mut(PAIRS));
+            for ((counts, sizes), out) in pairs {
+                let (mut both, mut b) = ([0; PAIRS], [0; PAIRS]);
+                both[..counts.len()].copy_from_slice(counts);
+                b[..sizes.len()].copy_from_slice(sizes);
+                let values = measure.values(n, &a, &b.map(|size| size as f64), &both.map(|count| count as f64));
+                let values = values.map(T::from_f64);
+                out.copy_from_slice(&values[..out.len()]);
+            }
+        })
     }
 }
 

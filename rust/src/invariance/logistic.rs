@@ -369,11 +369,21 @@ struct Kept<'a> {
     residuals: Option<usize>,
 }
 
+/// What is wanted of a row beside its residual. It is looked at for a few rows at a time: code for each combination was a
+/// twentieth of all.
+#[derive(Clone, Copy)]
+struct Wanted {
+    /// The slope, and that times the logit.
+    slopes: bool,
+    losses: bool,
+}
+
 impl First<'_> {
     /// What is needed of the rows of a block, of one run.
     #[inline(always)]
-    fn block<S: Vectors<f32>, const H: usize, const SLOPES: bool, const TURNED: bool, const LOSSES: bool>(
+    fn block<S: Vectors<f32>, const H: usize>(
         simd: S,
+        wanted: Wanted,
         (x, flips): (&[Lanes], &[Lanes]),
         theta: &[f32],
         slopes: &mut [Lanes],
@@ -405,14 +415,16 @@ impl First<'_> {
                 for i in 0..GROUP {
                     let flipped = simd.flip(residual[i], simd.load(&flips[i][lane..]));
                     simd.store(flipped, &mut to.residuals[at + i][lane..]);
-                    if SLOPES {
+                }
+                if wanted.slopes {
+                    for i in 0..GROUP {
                         let slope = simd.mul(simd.mul(odds[i], residual[i]), residual[i]);
                         simd.store(slope, &mut slopes[i][lane..]);
-                        if TURNED {
-                            simd.store(simd.mul(slope, z[i]), &mut to.turned[at + i][lane..]);
-                        }
+                        simd.store(simd.mul(slope, z[i]), &mut to.turned[at + i][lane..]);
                     }
-                    if LOSSES {
+                }
+                if wanted.losses {
+                    for i in 0..GROUP {
                         let t = simd.min(odds[i], simd.div(one, odds[i]));
                         let mut log = simd.splat(LOG_1P[0]);
                         for coefficient in &LOG_1P[1..] {
@@ -428,29 +440,12 @@ impl First<'_> {
 
     #[inline(always)]
     fn all<S: Vectors<f32>, const H: usize>(self, simd: S) {
-        let Kinds { curvatures, squares, risks, .. } = self.kinds;
-        // one for all, too, where it would be large and slow anyway
-        if squares.is_some() || S::WIDTH < LANES / 2 {
-            return self.with::<S, H, true, true, true>(simd);
-        }
-        match (curvatures.is_some(), self.kept.slopes.is_some(), risks.is_some()) {
-            (false, false, false) => self.with::<S, H, false, false, false>(simd),
-            (false, false, true) => self.with::<S, H, false, false, true>(simd),
-            (false, true, false) => self.with::<S, H, true, false, false>(simd),
-            (true, _, false) => self.with::<S, H, true, true, false>(simd),
-            (_, _, true) => self.with::<S, H, true, true, true>(simd),
-        }
-    }
-
-    #[inline(always)]
-    fn with<S: Vectors<f32>, const H: usize, const SLOPES: bool, const TURNED: bool, const LOSSES: bool>(
-        self,
-        simd: S,
-    ) {
         let (d, width) = (self.d, self.d + 1);
+        let Kinds { curvatures, squares, risks, many: kinds } = self.kinds;
+        let wanted = Wanted { slopes: curvatures.is_some() || self.kept.slopes.is_some(), losses: risks.is_some() };
         let mut buffers = Buffers::new();
         let mut alone = [ZEROS; BLOCK];
-        let size = self.kinds.many * width;
+        let size = kinds * width;
         for (b, flips) in self.rows.flips.chunks(self.block).enumerate() {
             let (first, many) = (b * self.block, flips.len());
             let x = (&self.rows.x[first * d..(first + many) * d], flips);
@@ -460,7 +455,7 @@ impl First<'_> {
                     Some(at) => &mut self.kept.values[kept + at..kept + at + many],
                     None => &mut alone[..many],
                 };
-                Self::block::<S, H, SLOPES, TURNED, LOSSES>(simd, x, theta, slopes, &mut buffers);
+                Self::block::<S, H>(simd, wanted, x, theta, slopes, &mut buffers);
                 if (first + many) * LANES > self.rows.n {
                     // rows that only fill up count for nothing
                     for i in self.rows.n.saturating_sub(first * LANES)..many * LANES {
@@ -474,26 +469,20 @@ impl First<'_> {
                 let residuals = &buffers.residuals[..many];
                 let sums = &mut self.sums[run * size..(run + 1) * size];
                 let mut sums = sums.chunks_exact_mut(width);
-                // what is written for constants is compiled only where they hold
                 if let Some(gradients) = sums.next() {
-                    if TURNED && (!LOSSES || self.kinds.curvatures.is_some()) {
-                        if let (Some(along_theta), Some(along_bias)) = (sums.next(), sums.next()) {
-                            let weights = [residuals, &buffers.turned[..many], slopes];
-                            all_features::<S, 3, false>(simd, x, weights, &mut [gradients, along_theta, along_bias]);
-                        }
-                    } else {
+                    if curvatures.is_none() {
                         all_features::<S, 1, false>(simd, x, [residuals], &mut [gradients]);
+                    } else if let (Some(along_theta), Some(along_bias)) = (sums.next(), sums.next()) {
+                        let weights = [residuals, &buffers.turned[..many], slopes];
+                        all_features::<S, 3, false>(simd, x, weights, &mut [gradients, along_theta, along_bias]);
                     }
                 }
-                if LOSSES
-                    && TURNED
-                    && self.kinds.squares.is_some()
+                if squares.is_some()
                     && let Some(sums) = sums.next()
                 {
                     all_features::<S, 1, true>(simd, x, [residuals], &mut [sums]);
                 }
-                if LOSSES
-                    && self.kinds.risks.is_some()
+                if risks.is_some()
                     && let Some(sums) = sums.next()
                 {
                     total(simd, &buffers.losses[..many], &mut sums[0]);

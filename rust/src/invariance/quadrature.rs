@@ -14,6 +14,7 @@
 //!
 //! Errors beside E[p] are below 1e-12 for sigma < 3 and below 1e-10 to sigma = 30, as the tests show.
 
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use crate::simd::{RealKernel, Vectors, dispatch_reals};
@@ -194,27 +195,23 @@ fn tails<S: Vectors<f64>>(simd: S, x: [f64; SIDE]) -> [[f64; SIDE]; 2] {
 /// Write the expectations at N(mu, sigma^2) for each mu; NaN where something is not finite. Values that are not wanted are
 /// left as they are or written, as it comes.
 pub(super) fn expectations(wanted: Wanted, sigma: f64, means: &[f64], out: &mut [Expected]) {
-    let Wanted { curvatures, risks, squares } = wanted;
-    match (curvatures, risks, squares) {
-        (false, false, false) => dispatch_reals(Expectations::<false, false, false> { sigma, means, out }),
-        (true, false, false) => dispatch_reals(Expectations::<true, false, false> { sigma, means, out }),
-        (false, true, false) => dispatch_reals(Expectations::<false, true, false> { sigma, means, out }),
-        (false, false, true) => dispatch_reals(Expectations::<false, false, true> { sigma, means, out }),
-        _ => dispatch_reals(Expectations::<true, true, true> { sigma, means, out }),
-    }
+    dispatch_reals(Expectations { wanted, sigma, means, out });
 }
 
-struct Expectations<'a, const C: bool, const R: bool, const S: bool> {
+/// Compiled once and not for each combination of what is wanted: that was a twentieth of all code.
+struct Expectations<'a> {
+    wanted: Wanted,
     sigma: f64,
     means: &'a [f64],
     out: &'a mut [Expected],
 }
 
-impl<const C: bool, const R: bool, const S: bool> RealKernel<f64> for Expectations<'_, C, R, S> {
+impl RealKernel<f64> for Expectations<'_> {
     type Output = ();
     #[inline(always)]
     fn run<V: Vectors<f64>>(self, simd: V) {
-        let (sigma, rule) = (self.sigma, rule());
+        let Self { wanted, sigma, .. } = self;
+        let rule = rule();
         for (means, out) in self.means.chunks(SIDE).zip(self.out.chunks_mut(SIDE)) {
             if !(sigma.is_finite() && means.iter().all(|mu| mu.is_finite())) {
                 for out in out {
@@ -222,23 +219,25 @@ impl<const C: bool, const R: bool, const S: bool> RealKernel<f64> for Expectatio
                 }
             } else if sigma < SWITCH {
                 for (&mu, out) in means.iter().zip(out) {
-                    near::<V, C, R, S>(simd, rule, mu, sigma, out);
+                    near(simd, rule, wanted, mu, sigma, out);
                 }
             } else {
-                far::<V, C, R, S>(simd, rule, means, sigma, out);
+                far(simd, rule, wanted, means, sigma, out);
             }
         }
     }
 }
 
-/// Whether a value is wanted.
-#[inline(always)]
-const fn is_wanted<const C: bool, const R: bool, const S: bool>(value: usize) -> bool {
-    match value {
-        0 | 1 => true,
-        2 | 3 => C,
-        4 => R,
-        _ => S,
+impl Wanted {
+    /// Whether a value is wanted.
+    #[inline(always)]
+    fn has(self, value: usize) -> bool {
+        match value {
+            0 | 1 => true,
+            2 | 3 => self.curvatures,
+            4 => self.risks,
+            _ => self.squares,
+        }
     }
 }
 
@@ -249,13 +248,7 @@ fn total(x: &[f64; SIDE]) -> f64 {
 }
 
 #[inline(always)]
-fn near<V: Vectors<f64>, const C: bool, const R: bool, const S: bool>(
-    simd: V,
-    rule: &Rule,
-    mu: f64,
-    sigma: f64,
-    out: &mut Expected,
-) {
+fn near<V: Vectors<f64>>(simd: V, rule: &Rule, wanted: Wanted, mu: f64, sigma: f64, out: &mut Expected) {
     let mut sums = [[0.0; SIDE]; VALUES];
     let (mu, sigma) = (simd.splat(mu), simd.splat(sigma));
     let (zero, one) = (simd.splat(0.0), simd.splat(1.0));
@@ -274,14 +267,14 @@ fn near<V: Vectors<f64>, const C: bool, const R: bool, const S: bool>(
             acc[0] = simd.add(acc[0], wp);
             let slope = simd.mul(weight, pq);
             acc[1] = simd.add(acc[1], slope);
-            if C {
+            if wanted.curvatures {
                 acc[2] = simd.mul_add(slope, simd.sub(p, q), acc[2]);
                 acc[3] = simd.mul_add(slope, simd.mul_add(simd.splat(-6.0), pq, one), acc[3]);
             }
-            if R {
+            if wanted.risks {
                 acc[4] = simd.mul_add(weight, softplus(simd, t, large), acc[4]);
             }
-            if S {
+            if wanted.squares {
                 let first = simd.mul(slope, p);
                 acc[5] = simd.mul_add(wp, p, acc[5]);
                 acc[6] = simd.mul_add(simd.splat(-2.0), first, acc[6]);
@@ -291,13 +284,11 @@ fn near<V: Vectors<f64>, const C: bool, const R: bool, const S: bool>(
             }
         }
         for j in 0..VALUES {
-            if is_wanted::<C, R, S>(j) {
-                simd.store(acc[j], &mut sums[j][lane..]);
-            }
+            simd.store(acc[j], &mut sums[j][lane..]);
         }
     }
     for j in 0..VALUES {
-        if is_wanted::<C, R, S>(j) {
+        if wanted.has(j) {
             out[j] = total(&sums[j]);
         }
     }
@@ -336,9 +327,10 @@ const ARTANH: [f64; 17] = {
 
 /// As [`near`], for up to [`SIDE`] means.
 #[inline(always)]
-fn far<V: Vectors<f64>, const C: bool, const R: bool, const S: bool>(
+fn far<V: Vectors<f64>>(
     simd: V,
     rule: &Rule,
+    wanted: Wanted,
     means: &[f64],
     sigma: f64,
     out: &mut [Expected],
@@ -372,20 +364,28 @@ fn far<V: Vectors<f64>, const C: bool, const R: bool, const S: bool>(
                 let distance = simd.sub(simd.load(&rule.far[block * SIDE + lane..]), centre);
                 let density = simd.exp_nonpositive(simd.mul(curve, simd.mul(distance, distance)));
                 let table = &table[block * SIDE * VALUES..(block + 1) * SIDE * VALUES];
-                for j in 0..VALUES {
-                    if is_wanted::<C, R, S>(j) {
+                let mut add = |values: Range<usize>| {
+                    for j in values {
                         acc[j] = simd.mul_add(density, simd.load(&table[j * SIDE + lane..]), acc[j]);
                     }
+                };
+                add(0..2);
+                if wanted.curvatures {
+                    add(2..4);
+                }
+                if wanted.risks {
+                    add(4..5);
+                }
+                if wanted.squares {
+                    add(5..VALUES);
                 }
             }
             for j in 0..VALUES {
-                if is_wanted::<C, R, S>(j) {
-                    simd.store(acc[j], &mut sums[j][lane..]);
-                }
+                simd.store(acc[j], &mut sums[j][lane..]);
             }
         }
         for j in 0..VALUES {
-            if is_wanted::<C, R, S>(j) {
+            if wanted.has(j) {
                 let ramp = spread * (densities[i] - at[i] * tails[i]);
                 let limit = LIMITS[sides[i]][j] * if sides[i] == 0 && j == 4 { ramp } else { tails[i] };
                 out[j] = factors[i] * (limit + scale * total(&sums[j]));
@@ -516,7 +516,7 @@ mod tests {
         #[inline(always)]
         fn run<S: Vectors<f64>>(self, simd: S) -> Self::Output {
             let mut out = vec![[0.0; VALUES]; self.1.len()];
-            Expectations::<true, true, true> { sigma: self.0, means: &self.1, out: &mut out }.run(simd);
+            Expectations { wanted: ALL, sigma: self.0, means: &self.1, out: &mut out }.run(simd);
             out.iter().map(|values| values.map(f64::to_bits)).collect()
         }
     }
