@@ -200,11 +200,24 @@ pub fn cuts(n: usize, step: usize, start: impl Fn(usize) -> usize) -> Result<Vec
 ///
 /// # Errors
 /// As [`map`].
-pub fn fill<T, F>(out: &mut [T], cuts: &[usize], large: bool, interrupt: &Interrupt, task: F) -> Result<()>
-where
-    T: Send,
-    F: Fn(usize, &mut [T]) -> Result<()> + Sync + Send,
-{
+pub fn fill<T: Send>(
+    out: &mut [T],
+    cuts: &[usize],
+    large: bool,
+    interrupt: &Interrupt,
+    task: impl Fn(usize, &mut [T]) -> Result<()> + Sync,
+) -> Result<()> {
+    fill_each(out, cuts, large, interrupt, &task)
+}
+
+/// The same, compiled once for each type and not for each kind of work.
+fn fill_each<T: Send>(
+    out: &mut [T],
+    cuts: &[usize],
+    large: bool,
+    interrupt: &Interrupt,
+    task: &(dyn Fn(usize, &mut [T]) -> Result<()> + Sync),
+) -> Result<()> {
     let mut pieces = memory::room(cuts.len(), "the list of tasks")?;
     let mut rest = out;
     for (i, window) in cuts.windows(2).enumerate() {

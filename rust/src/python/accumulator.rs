@@ -3,10 +3,10 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use numpy::PyArray1;
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use super::arrays::{Labels, Scores, counts, with_labels, with_scores};
+use super::raised::{PyResult, Raised};
 use super::running::{VERY_LONG, interruptible};
 use crate::accumulator::{Accumulator as Core, Bin, Bins, Kept, SEVERAL, score_of};
 use crate::memory;
@@ -123,11 +123,11 @@ impl Accumulator {
         let (values, numbers, neg, pos) = (values.slice(), numbers.slice(), neg.slice(), pos.slice());
         let n = numbers.len();
         if [values.len(), neg.len(), pos.len()] != [n; 3] {
-            return Err(PyValueError::new_err("numbers, values, neg and pos must have the same length"));
+            return Err(Raised::value_error(format_args!("numbers, values, neg and pos must have the same length")));
         }
         let mut core = self.lock();
         let Core::Bins(bins) = &mut *core else {
-            return Err(PyValueError::new_err("an exact accumulator has no bins: update it with scores"));
+            return Err(Raised::value_error(format_args!("an exact accumulator has no bins: update it with scores")));
         };
         let mut apart = Bins::new(bins.per_octave())?;
         for i in 0..n {

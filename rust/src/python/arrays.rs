@@ -4,10 +4,11 @@ use numpy::{
     Element, PyArray1, PyArray2, PyArrayDyn, PyReadonlyArrayDyn, PyUntypedArray, PyUntypedArrayMethods, prelude::*,
 };
 use pyo3::PyTypeInfo;
-use pyo3::exceptions::{PyException, PyMemoryError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyException, PyMemoryError};
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyBytes, PyList, PyString};
 
+use super::raised::{PyResult, Raised};
 use crate::auc;
 use crate::error::{Error, Result};
 use crate::labels;
@@ -24,7 +25,7 @@ pub(crate) enum Flat<'py, T: Element> {
 impl<'py, T: Element + Copy> Flat<'py, T> {
     fn of(array: &Bound<'py, PyArrayDyn<T>>) -> PyResult<Self> {
         let read = |array: &Bound<'py, PyArrayDyn<T>>| {
-            array.try_readonly().map_err(|error| PyValueError::new_err(error.to_string()))
+            array.try_readonly().map_err(|error| Raised::value_error(format_args!("{error}")))
         };
         let view = read(array)?;
         // There is no slice of an array that is not aligned (a field of a packed record, say).
@@ -62,11 +63,11 @@ fn is_about_argument(py: Python<'_>, error: &PyErr) -> bool {
 }
 
 /// The value, or nothing where the object does not offer it.
-fn attempt<T>(py: Python<'_>, result: PyResult<T>) -> PyResult<Option<T>> {
+fn attempt<T>(py: Python<'_>, result: pyo3::PyResult<T>) -> PyResult<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
         Err(error) if is_about_argument(py, &error) => Ok(None),
-        Err(error) => Err(error),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -78,8 +79,8 @@ fn is_missing(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(attempt(value.py(), value.extract::<f64>())?.is_some_and(f64::is_nan))
 }
 
-fn missing(name: &str, position: usize) -> PyErr {
-    PyValueError::new_err(format!("{name}[{position}] is missing: drop or impute it first"))
+fn missing(name: &str, position: usize) -> Raised {
+    Raised::value_error(format_args!("{name}[{position}] is missing: drop or impute it first"))
 }
 
 /// The object itself, or what `detach` makes of a tensor; tensors off the CPU and masked values are refused.
@@ -89,14 +90,14 @@ fn on_host<'py>(object: &Bound<'py, PyAny>, name: &str) -> PyResult<Bound<'py, P
         && let Some(kind) = attempt(py, device.getattr("type"))?
         && kind.extract::<String>().is_ok_and(|kind| kind != "cpu")
     {
-        return Err(PyTypeError::new_err(format!("{name} lives on {device}: call .cpu() first")));
+        return Err(Raised::type_error(format_args!("{name} lives on {device}: call .cpu() first")));
     }
     if object.is_instance_of::<PyUntypedArray>()
         && py.import("numpy.ma")?.call_method1("is_masked", (object,))?.is_truthy()?
     {
-        return Err(PyValueError::new_err(format!("{name} has masked values: drop or impute them first")));
+        return Err(Raised::value_error(format_args!("{name} has masked values: drop or impute them first")));
     }
-    if object.hasattr("detach")? { object.call_method0("detach") } else { Ok(object.clone()) }
+    if object.hasattr("detach")? { Ok(object.call_method0("detach")?) } else { Ok(object.clone()) }
 }
 
 /// What numpy makes of `object`; dtypes without an order are refused.
@@ -106,9 +107,9 @@ fn numeric<'py>(object: &Bound<'py, PyAny>, name: &str) -> PyResult<Bound<'py, P
     let asarray = py.import("numpy")?.getattr("asarray")?;
     let mut array = asarray.call1((&source,)).map_err(|error| {
         if !is_about_argument(py, &error) {
-            return error;
+            return error.into();
         }
-        PyTypeError::new_err(format!("{name} cannot be read as a numeric array ({error}): convert it to numpy first"))
+        Raised::type_error(format_args!("{name} cannot be read as a numeric array ({error}): convert it to numpy first"))
     })?;
     if kind_of(&array)? == 'O' {
         // Nullable pandas columns arrive as objects; their Python values have a plain dtype if none is missing.
@@ -134,13 +135,13 @@ fn numeric<'py>(object: &Bound<'py, PyAny>, name: &str) -> PyResult<Bound<'py, P
         ('f', 2 | 4) => "float32",
         ('f', 8) => "float64",
         ('f', _) => {
-            return Err(PyTypeError::new_err(format!(
+            return Err(Raised::type_error(format_args!(
                 "{name} has dtype {}, which is wider than float64: convert it with .astype(float)",
                 array.getattr("dtype")?
             )));
         }
         _ => {
-            return Err(PyTypeError::new_err(format!(
+            return Err(Raised::type_error(format_args!(
                 "{name} must hold real numbers; got {} of dtype {}",
                 object.get_type().name()?,
                 array.getattr("dtype")?
@@ -152,7 +153,7 @@ fn numeric<'py>(object: &Bound<'py, PyAny>, name: &str) -> PyResult<Bound<'py, P
 }
 
 fn kind_of(array: &Bound<'_, PyAny>) -> PyResult<char> {
-    array.getattr("dtype")?.getattr("kind")?.extract()
+    Ok(array.getattr("dtype")?.getattr("kind")?.extract()?)
 }
 
 fn one_dimensional(array: &Bound<'_, PyUntypedArray>, name: &str) -> PyResult<()> {
@@ -164,7 +165,7 @@ fn one_dimensional(array: &Bound<'_, PyUntypedArray>, name: &str) -> PyResult<()
         [_, _] => ": pass one column, such as x[:, 1]",
         _ => "",
     };
-    Err(PyValueError::new_err(format!("{name} must be one-dimensional; got shape {:?}{advice}", array.shape())))
+    Err(Raised::value_error(format_args!("{name} must be one-dimensional; got shape {:?}{advice}", array.shape())))
 }
 
 /// Scores of any ordered dtype.
@@ -222,7 +223,7 @@ impl<'py> Scores<'py> {
     pub(crate) fn matrix(object: &Bound<'py, PyAny>, name: &str) -> PyResult<(Self, usize, usize)> {
         let array = numeric(object, name)?;
         let &[rows, columns] = array.shape() else {
-            return Err(PyValueError::new_err(format!(
+            return Err(Raised::value_error(format_args!(
                 "{name} must have shape (rows, scores of a row); got shape {:?}",
                 array.shape()
             )));
@@ -234,7 +235,7 @@ impl<'py> Scores<'py> {
     pub(crate) fn one_or_more(object: &Bound<'py, PyAny>, name: &str) -> PyResult<(Self, Vec<usize>)> {
         let array = numeric(object, name)?;
         if !(1..=2).contains(&array.ndim()) {
-            return Err(PyValueError::new_err(format!(
+            return Err(Raised::value_error(format_args!(
                 "{name} must have shape (n,) or (models, n); got shape {:?}",
                 array.shape()
             )));
@@ -361,7 +362,7 @@ impl<'py> Labels<'py> {
             return Ok((Self::Bool(Flat::of(array)?), array.shape().to_vec()));
         }
         if let Some(strings) = strings(object)? {
-            return Err(PyValueError::new_err(format!(
+            return Err(Raised::value_error(format_args!(
                 "labels hold strings ({strings}): say which one is positive with pos_label"
             )));
         }
@@ -406,20 +407,20 @@ impl<'py> Labels<'py> {
         if shape.len() == 1 {
             Ok(labels)
         } else {
-            Err(PyValueError::new_err(format!("labels must be one-dimensional; got shape {shape:?}")))
+            Err(Raised::value_error(format_args!("labels must be one-dimensional; got shape {shape:?}")))
         }
     }
 
     /// True where a label equals `pos_label`; the other labels must all be the same.
     fn equal_to(object: &Bound<'py, PyAny>, pos_label: &Bound<'py, PyAny>) -> PyResult<(Self, Vec<usize>)> {
         if pos_label.hasattr("__len__")? && !is_text(pos_label) {
-            return Err(PyTypeError::new_err(format!("pos_label must be one label; got {}", pos_label.repr()?)));
+            return Err(Raised::type_error(format_args!("pos_label must be one label; got {}", pos_label.repr()?)));
         }
         let array = object.py().import("numpy")?.call_method1("asarray", (on_host(object, "labels")?,))?;
         let shape: Vec<usize> = array.getattr("shape")?.extract()?;
         let equal = array.call_method1("__eq__", (pos_label,))?;
         let Ok(equal) = equal.cast::<PyArrayDyn<bool>>() else {
-            return Err(PyTypeError::new_err(format!(
+            return Err(Raised::type_error(format_args!(
                 "pos_label {} cannot be compared with labels of dtype {}",
                 pos_label.repr()?,
                 array.getattr("dtype")?
@@ -440,7 +441,7 @@ impl<'py> Labels<'py> {
                 None => first = Some(value),
                 Some(first) if value.eq(first)? => {}
                 Some(first) => {
-                    return Err(PyValueError::new_err(format!(
+                    return Err(Raised::value_error(format_args!(
                         "labels beside pos_label={} must all be the same, but hold {} and, at position {i}, {}",
                         pos_label.repr()?,
                         first.repr()?,
@@ -492,7 +493,7 @@ impl<'py> Matrix<'py> {
     pub(crate) fn of(object: &Bound<'py, PyAny>, name: &str) -> PyResult<(Self, [usize; 2])> {
         let (values, rows, columns) = Scores::matrix(object, name)?;
         if columns == 0 {
-            return Err(PyValueError::new_err(format!("{name} must have at least one column")));
+            return Err(Raised::value_error(format_args!("{name} must have at least one column")));
         }
         let shape = [rows, columns];
         let values = match values {
@@ -531,7 +532,7 @@ impl<'py> Flags<'py> {
     pub(crate) fn matrix(object: &Bound<'py, PyAny>, name: &str, of: &str) -> PyResult<(Self, [usize; 2])> {
         let two_dimensional = |shape: &[usize]| {
             <[usize; 2]>::try_from(shape)
-                .map_err(|_| PyValueError::new_err(format!("{name} must have shape {of}; got shape {shape:?}")))
+                .map_err(|_| Raised::value_error(format_args!("{name} must have shape {of}; got shape {shape:?}")))
         };
         let source = on_host(object, name)?;
         let array = attempt(object.py(), object.py().import("numpy")?.call_method1("asarray", (&source,)))?;
@@ -555,7 +556,7 @@ impl<'py> Flags<'py> {
 pub(crate) fn offset_array<'py>(object: &Bound<'py, PyAny>, name: &str) -> PyResult<Flat<'py, i64>> {
     match Scores::of(object, name)? {
         Scores::I64(flat) => Ok(flat),
-        _ => Err(PyTypeError::new_err(format!("{name} must be int64"))),
+        _ => Err(Raised::type_error(format_args!("{name} must be int64"))),
     }
 }
 
@@ -567,11 +568,11 @@ pub(crate) fn counts<'py>(object: &Bound<'py, PyAny>, name: &str) -> PyResult<Fl
             None => Ok(flat.map(|c| c as u64)?),
             Some(i) => {
                 let c = flat.slice()[i];
-                Err(PyValueError::new_err(format!("{name}[{i}] is {c}: counts must not be negative")))
+                Err(Raised::value_error(format_args!("{name}[{i}] is {c}: counts must not be negative")))
             }
         },
         Scores::F64(flat) if flat.slice().is_empty() => Ok(Flat::Owned(Vec::new())),
-        Scores::F64(_) | Scores::F32(_) => Err(PyTypeError::new_err(format!("{name} must be integers"))),
+        Scores::F64(_) | Scores::F32(_) => Err(Raised::type_error(format_args!("{name} must be integers"))),
     }
 }
 

@@ -3,10 +3,11 @@
 use std::ffi::CString;
 
 use numpy::{Element, PyArray1, PyArrayDyn, prelude::*};
-use pyo3::exceptions::{PyRuntimeWarning, PyTypeError, PyValueError};
+use pyo3::exceptions::PyRuntimeWarning;
 use pyo3::prelude::*;
 
 use super::arrays::{Flags, Scores, counts, new_matrix, new_vector, with_scores};
+use super::raised::{PyResult, Raised};
 use super::running::{VERY_LONG, interruptible};
 use crate::consistency::{Layout, Measure};
 use crate::error::{Error, Result};
@@ -42,15 +43,13 @@ fn error_sets<R: Send>(
         };
     };
     let n_samples = usize::try_from(n_samples)
-        .map_err(|_| PyValueError::new_err(format!("n_samples must not be negative; got {n_samples}")))?;
+        .map_err(|_| Raised::value_error(format_args!("n_samples must not be negative; got {n_samples}")))?;
     let (bytes, [n, width]) = Flags::matrix(object, "error_sets", "(n_sets, bytes)")?;
     let Flags::Bytes(bytes, 'u') = bytes else {
-        return Err(PyTypeError::new_err(
-            "error_sets must be uint8 where n_samples is given: leave n_samples out, or pack with np.packbits",
-        ));
+        return Err(Raised::type_error(format_args!("error_sets must be uint8 where n_samples is given: leave n_samples out, or pack with np.packbits")));
     };
     if width != n_samples.div_ceil(8) {
-        return Err(PyValueError::new_err(format!(
+        return Err(Raised::value_error(format_args!(
             "error_sets must have {} bytes a row for n_samples={n_samples}; got {width}: pack with \
              np.packbits(error_sets, axis=1)",
             n_samples.div_ceil(8)
@@ -92,14 +91,14 @@ pub(super) enum Precision {
 }
 
 impl<'py> FromPyObject<'_, 'py> for Precision {
-    type Error = PyErr;
+    type Error = Raised;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         let dtype = object.py().import("numpy")?.call_method1("dtype", (object,));
         match dtype.and_then(|dtype| dtype.getattr("name")?.extract::<String>()).as_deref() {
             Ok("float32") => Ok(Self::Single),
             Ok("float64") if !object.is_none() => Ok(Self::Double),
-            _ => Err(PyValueError::new_err(format!("dtype must be float32 or float64; got {}", object.repr()?))),
+            _ => Err(Raised::value_error(format_args!("dtype must be float32 or float64; got {}", object.repr()?))),
         }
     }
 }
@@ -108,7 +107,7 @@ fn measure(name: &str) -> PyResult<Measure> {
     let found = Measure::ALL.iter().find(|(known, _)| *known == name);
     found.map(|(_, measure)| *measure).ok_or_else(|| {
         let names: Vec<&str> = Measure::ALL.iter().map(|(name, _)| *name).collect();
-        PyValueError::new_err(format!("measure must be one of {}; got '{name}'", names.join(", ")))
+        Raised::value_error(format_args!("measure must be one of {}; got '{name}'", names.join(", ")))
     })
 }
 
@@ -420,17 +419,17 @@ pub(super) fn chance_levels<'py>(
 ) -> PyResult<Bound<'py, PyArray1<f64>>> {
     let measure = self::measure(measure)?;
     let n = u64::try_from(n_samples)
-        .map_err(|_| PyValueError::new_err(format!("n_samples must not be negative; got {n_samples}")))?;
+        .map_err(|_| Raised::value_error(format_args!("n_samples must not be negative; got {n_samples}")))?;
     let sizes = [("a", counts(a, "a")?), ("b", counts(b, "b")?)];
     let [(_, a), (_, b)] = &sizes;
     if a.slice().len() != b.slice().len() {
         let lengths = (a.slice().len(), b.slice().len());
-        return Err(PyValueError::new_err(format!("a and b must have the same length; got {lengths:?}")));
+        return Err(Raised::value_error(format_args!("a and b must have the same length; got {lengths:?}")));
     }
     for (name, sizes) in &sizes {
         if let Some(i) = sizes.slice().iter().position(|&size| size > n) {
             let size = sizes.slice()[i];
-            return Err(PyValueError::new_err(format!("{name}[{i}] is {size}, more than n_samples={n}")));
+            return Err(Raised::value_error(format_args!("{name}[{i}] is {size}, more than n_samples={n}")));
         }
     }
     let (a, b) = (a.slice(), b.slice());

@@ -1,10 +1,10 @@
 //! Kernels between instances and between bags, as Python calls them.
 
 use numpy::{PyArray1, PyArray2, prelude::*};
-use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use super::arrays::{Flat, Matrix, new_matrix, offset_array};
+use super::raised::{PyResult, Raised};
 use super::running::{VERY_LONG, interruptible};
 use crate::bag_gram::{self, SetKernel};
 use crate::bags::Bags;
@@ -54,7 +54,7 @@ pub(super) fn rbf_gram<'py>(
     if let Some((_, [_, width])) = other
         && width != d
     {
-        return Err(PyValueError::new_err(format!("X and Y must have as many columns; got {d} and {width}")));
+        return Err(Raised::value_error(format_args!("X and Y must have as many columns; got {d} and {width}")));
     }
     let columns = other.as_ref().map_or(rows, |(_, [n, _])| *n);
     let long = rows.saturating_mul(columns).saturating_mul(d) > VERY_LONG << 3;
@@ -86,7 +86,7 @@ pub(super) fn instance_kernel(name: &str, gamma: f64, degree: u32, coef0: f64) -
         // with these it is x.y to the last bit
         "linear" => Ok(InstanceKernel::Poly { gamma: 1.0, degree: 1, coef0: 0.0 }),
         "poly" => Ok(InstanceKernel::Poly { gamma, degree, coef0 }),
-        _ => Err(PyValueError::new_err(format!("kernel must be rbf, linear or poly; got {name:?}"))),
+        _ => Err(Raised::value_error(format_args!("kernel must be rbf, linear or poly; got {name:?}"))),
     }
 }
 
@@ -145,7 +145,7 @@ pub(super) fn bag_kernel<'py>(
         "match" => SetKernel::Match,
         "soft-match" => SetKernel::SoftMatch { sharpness },
         _ => {
-            return Err(PyValueError::new_err(format!(
+            return Err(Raised::value_error(format_args!(
                 "set_kernel must be nsk, match or soft-match; got {set_kernel:?}"
             )));
         }
@@ -156,14 +156,14 @@ pub(super) fn bag_kernel<'py>(
         (Some(instances), Some(cuts)) => {
             let (y, [_, width]) = Matrix::of(instances, "other_instances")?;
             if width != d {
-                return Err(PyValueError::new_err(format!(
+                return Err(Raised::value_error(format_args!(
                     "instances and other_instances must have as many features; got {d} and {width}"
                 )));
             }
             Some((y, offset_array(cuts, "other_offsets")?))
         }
         (None, None) => None,
-        _ => return Err(PyTypeError::new_err("other_instances and other_offsets go together")),
+        _ => return Err(Raised::type_error(format_args!("other_instances and other_offsets go together"))),
     };
     macro_rules! sums {
         ($x:expr, $y:expr) => {{
@@ -171,7 +171,7 @@ pub(super) fn bag_kernel<'py>(
             let b = match $y {
                 // The message starts with the name of the argument: offsets.
                 Some((y, cuts)) => {
-                    Some(Bags::new(y, d, cuts).map_err(|error| PyValueError::new_err(format!("other_{error}")))?)
+                    Some(Bags::new(y, d, cuts).map_err(|error| Raised::value_error(format_args!("other_{error}")))?)
                 }
                 None => None,
             };

@@ -1,11 +1,11 @@
 //! Training over several environments, as Python calls it.
 
 use numpy::{IntoPyArray, PyArray1, PyArrayDyn, prelude::*};
-use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use super::arrays::{Flat, Matrix, Scores};
+use super::raised::{PyResult, Raised};
 use super::running::interruptible;
 use crate::error;
 use crate::invariance::{self, Environments as Core, Mixtures, Moments, Samples, Squares, Task, evaluation};
@@ -27,13 +27,13 @@ type Evaluation = fn(&dyn Core, &[f64], &Interrupt) -> error::Result<Vec<f64>>;
 fn rows<'py>(object: &Bound<'py, PyAny>, name: &str, columns: usize, what: &str) -> PyResult<(Flat<'py, f64>, usize)> {
     let (values, rows, found) = Scores::matrix(object, name)?;
     if found != columns {
-        return Err(PyValueError::new_err(format!("{name} must have {columns} columns, {what}; got {found}")));
+        return Err(Raised::value_error(format_args!("{name} must have {columns} columns, {what}; got {found}")));
     }
     Ok((values.into_f64()?, rows))
 }
 
 fn array<'py>(py: Python<'py>, values: Vec<f64>, shape: &[usize]) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
-    values.into_pyarray(py).reshape(shape)
+    Ok(values.into_pyarray(py).reshape(shape)?)
 }
 
 impl Environments {
@@ -231,7 +231,7 @@ impl Environments {
         let (objective, parameters) = chosen(learner, parameters, "initial", n)?;
         let (initial, parameters) = (initial.slice(), parameters.slice());
         if n_steps > i64::MAX as u64 {
-            return Err(PyValueError::new_err(format!("n_steps must be below 2**63; got {n_steps}")));
+            return Err(Raised::value_error(format_args!("n_steps must be below 2**63; got {n_steps}")));
         }
         let trained = interruptible(py, true, |stop| {
             invariance::train(&*self.core, objective, parameters, initial, n_steps, stop)
@@ -256,7 +256,7 @@ fn chosen<'py>(
     let names = [&["lr", "weight_decay"], objective.parameters()].concat();
     let (values, found) = rows(parameters, "parameters", names.len(), &names.join(", "))?;
     if found != n {
-        return Err(PyValueError::new_err(format!(
+        return Err(Raised::value_error(format_args!(
             "parameters and {beside} must have as many rows, one a run; got {found} and {n}"
         )));
     }
@@ -288,7 +288,7 @@ fn task_of(task: &str) -> PyResult<Task> {
     match task {
         "regression" => Ok(Task::Regression),
         "classification" => Ok(Task::Classification),
-        _ => Err(PyValueError::new_err(format!("task must be regression or classification; got {task:?}"))),
+        _ => Err(Raised::value_error(format_args!("task must be regression or classification; got {task:?}"))),
     }
 }
 
@@ -338,12 +338,12 @@ pub(super) fn environments_from_samples(
     let list = |object: &Bound<'_, PyAny>, name: &str| -> PyResult<Vec<Py<PyAny>>> {
         let items = object
             .try_iter()
-            .map_err(|_| PyTypeError::new_err(format!("{name} must be a list, one entry an environment")))?;
+            .map_err(|_| Raised::type_error(format_args!("{name} must be a list, one entry an environment")))?;
         items.map(|item| Ok(item?.unbind())).collect()
     };
     let (xs, ys) = (list(X, "X")?, list(y, "y")?);
     if xs.len() != ys.len() {
-        return Err(PyValueError::new_err(format!(
+        return Err(Raised::value_error(format_args!(
             "X and y must have as many entries, one an environment; got {} and {}",
             xs.len(),
             ys.len()
@@ -354,13 +354,13 @@ pub(super) fn environments_from_samples(
         let (x, [n, width]) = Matrix::of(x.bind(py), &format!("X[{e}]"))?;
         let first = *d.get_or_insert(width);
         if width != first {
-            return Err(PyValueError::new_err(format!(
+            return Err(Raised::value_error(format_args!(
                 "X[{e}] must have as many columns as X[0]; got {width} and {first}"
             )));
         }
         let y = Scores::of(y.bind(py), &format!("y[{e}]"))?.into_f64()?;
         if y.slice().len() != n {
-            return Err(PyValueError::new_err(format!(
+            return Err(Raised::value_error(format_args!(
                 "X[{e}] and y[{e}] must have as many rows; got {n} and {}",
                 y.slice().len()
             )));
@@ -369,7 +369,7 @@ pub(super) fn environments_from_samples(
         targets.push(y);
     }
     let Some(d) = d else {
-        return Err(PyValueError::new_err("X must have at least one entry: there is no environment"));
+        return Err(Raised::value_error(format_args!("X must have at least one entry: there is no environment")));
     };
     match task {
         Task::Regression => {
@@ -433,11 +433,11 @@ pub(super) fn environments_from_moments<'py>(
 ) -> PyResult<Environments> {
     let (cross, environments, width) = Scores::matrix(c, "c")?;
     if width < 2 {
-        return Err(PyValueError::new_err(format!("c must have a column a feature and one for the bias; got {width}")));
+        return Err(Raised::value_error(format_args!("c must have a column a feature and one for the bias; got {width}")));
     }
     let shape: Vec<usize> = py.import("numpy")?.call_method1("shape", (S,))?.extract()?;
     if shape != [environments, width, width] {
-        return Err(PyValueError::new_err(format!(
+        return Err(Raised::value_error(format_args!(
             "S must have shape ({environments}, {width}, {width}) as c has ({environments}, {width}); got {shape:?}"
         )));
     }
@@ -446,7 +446,7 @@ pub(super) fn environments_from_moments<'py>(
     let (squares, weights) = (Scores::of(v, "v")?.into_f64()?, Scores::of(n, "n")?.into_f64()?);
     for (name, values) in [("v", &squares), ("n", &weights)] {
         if values.slice().len() != environments {
-            return Err(PyValueError::new_err(format!(
+            return Err(Raised::value_error(format_args!(
                 "{name} must have {environments} entries, one an environment; got {}",
                 values.slice().len()
             )));
@@ -470,7 +470,7 @@ fn of_axes<'py, const N: usize>(
     let numpy = object.py().import("numpy")?;
     let shape: Vec<usize> = numpy.call_method1("shape", (object,))?.extract()?;
     let shape = shape.try_into().map_err(|shape: Vec<usize>| {
-        PyValueError::new_err(format!("{name} must have shape {axes}; got {} axes", shape.len()))
+        Raised::value_error(format_args!("{name} must have shape {axes}; got {} axes", shape.len()))
     })?;
     let flat = numpy.call_method1("reshape", (object, -1))?;
     Ok((shape, Scores::of(&flat, name)?.into_f64()?))
@@ -518,20 +518,20 @@ pub(super) fn environments_from_mixtures<'py>(
     let ([n, components], probabilities) = of_axes(probabilities, "probabilities", "(E, C)")?;
     let (shape, labels) = of_axes(labels, "labels", "(E, C)")?;
     if shape != [n, components] {
-        return Err(PyValueError::new_err(format!(
+        return Err(Raised::value_error(format_args!(
             "labels must have the shape of probabilities, ({n}, {components}); got {shape:?}"
         )));
     }
     let (shape, means) = of_axes::<3>(means, "means", "(E, C, d)")?;
     let d = shape[2];
     if shape[..2] != [n, components] || d == 0 {
-        return Err(PyValueError::new_err(format!(
+        return Err(Raised::value_error(format_args!(
             "means must have shape ({n}, {components}, d), a mean for each of probabilities; got {shape:?}"
         )));
     }
     let (shape, covariance) = of_axes(covariance, "covariance", "(d, d)")?;
     if shape != [d, d] {
-        return Err(PyValueError::new_err(format!(
+        return Err(Raised::value_error(format_args!(
             "covariance must have shape ({d}, {d}), as means have {d} features; got {shape:?}"
         )));
     }

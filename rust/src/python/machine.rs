@@ -1,8 +1,9 @@
 //! What the kernels run on, as Python asks and sets it.
 
-use pyo3::exceptions::{PyOverflowError, PyValueError};
+use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 
+use super::raised::{PyResult, Raised};
 use crate::{parallel, simd};
 
 /// Set how many threads the kernels may use, in this process.
@@ -37,7 +38,7 @@ pub(super) fn set_num_threads(py: Python<'_>, n: &Bound<'_, PyAny>) -> PyResult<
         number => number?,
     };
     if number < 1 {
-        return Err(PyValueError::new_err(format!("n must be at least 1; got {n}")));
+        return Err(Raised::value_error(format_args!("n must be at least 1; got {n}")));
     }
     Ok(parallel::set_threads(number as usize)?)
 }

@@ -3,10 +3,11 @@
 use std::ffi::CString;
 
 use numpy::PyArray1;
-use pyo3::exceptions::{PyRuntimeWarning, PyValueError};
+use pyo3::exceptions::PyRuntimeWarning;
 use pyo3::prelude::*;
 
 use super::arrays::{Flat, Labels, Ranked, Scores, counts, with_labels, with_ranked};
+use super::raised::{PyResult, Raised};
 use super::running::{VERY_LONG, interruptible};
 use crate::auc::RowLabels;
 use crate::parallel::Interrupt;
@@ -17,7 +18,7 @@ const LONG: usize = 2048;
 
 fn warn_undefined(py: Python<'_>, message: &str) -> PyResult<()> {
     let message = CString::new(message).unwrap_or_default();
-    PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &message, 1)
+    Ok(PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &message, 1)?)
 }
 
 /// Area under the ROC curve: the chance that a positive scores above a negative, ties counting half.
@@ -147,7 +148,7 @@ pub(super) fn auc_many<'py>(
     let (labels, shape) = Labels::of(labels, pos_label, Some(&scores))?;
     let shared = shape == [columns];
     if !shared && shape != [rows, columns] {
-        return Err(PyValueError::new_err(format!(
+        return Err(Raised::value_error(format_args!(
             "labels must have shape ({columns},) or ({rows}, {columns}) for these scores; got {shape:?}"
         )));
     }
@@ -239,7 +240,7 @@ pub(super) fn binary_labels<'py>(
 ) -> PyResult<Bound<'py, PyArray1<bool>>> {
     let (labels, shape) = Labels::of(labels, pos_label, None)?;
     if shape.len() != 1 {
-        return Err(PyValueError::new_err(format!("labels must be one-dimensional; got shape {shape:?}")));
+        return Err(Raised::value_error(format_args!("labels must be one-dimensional; got shape {shape:?}")));
     }
     Ok(PyArray1::from_vec(py, with_labels!(labels, |labels| classes::binary(labels)?)))
 }

@@ -7,6 +7,7 @@ mod gram;
 mod invariance;
 mod machine;
 mod metrics;
+mod raised;
 mod running;
 mod sampling;
 mod svm;

@@ -6,10 +6,10 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::error::{Error, Kind, Result};
+use super::raised::PyResult;
+use crate::error::{Error, Result};
 use crate::parallel::Interrupt;
 
 /// From this much work (scores, numbers drawn) on Ctrl-C is looked for.
@@ -17,17 +17,6 @@ pub(crate) const VERY_LONG: usize = 1 << 20;
 
 /// How often the calling thread looks for Ctrl-C.
 const LOOK: Duration = Duration::from_millis(20);
-
-/// The one place where errors of kernels become Python exceptions.
-impl From<Error> for PyErr {
-    fn from(error: Error) -> Self {
-        match error.kind() {
-            Kind::Interrupted => PyKeyboardInterrupt::new_err(()),
-            Kind::Memory(_) => PyMemoryError::new_err(error.to_string()),
-            _ => PyValueError::new_err(error.to_string()),
-        }
-    }
-}
 
 /// Run work that may take long: it gets a thread of its own while this one looks for Ctrl-C. Where no thread can be
 /// started, this one does the work.
@@ -74,7 +63,7 @@ fn run(py: Python<'_>, long: bool, work: &mut (dyn FnMut(&Interrupt) + Send)) ->
                 }
             }
             worker.join().unwrap_or_else(|panic| resume_unwind(panic));
-            signal.map_or(Ok(()), Err)
+            signal.map_or(Ok(()), |error| Err(error.into()))
         })
     })
 }

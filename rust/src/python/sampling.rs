@@ -1,11 +1,11 @@
 //! Bags from a recipe, as Python asks for them.
 
 use numpy::{PyArray1, prelude::*};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use super::arrays::{Matrix, new_matrix};
+use super::raised::{PyResult, Raised};
 use super::running::{VERY_LONG, interruptible};
 use crate::sampling::{Choice, Component, Draw, Recipe};
 use crate::{memory, sampling};
@@ -27,7 +27,7 @@ fn draws(role: &str, given: Vec<DrawTuple>) -> PyResult<Vec<Draw>> {
                 "balanced" => Choice::Balanced,
                 "instance" => Choice::Instance,
                 other => {
-                    return Err(PyValueError::new_err(format!(
+                    return Err(Raised::value_error(format_args!(
                         "{role}[{i}]: choice must be each, bag, balanced or instance; got {other:?}"
                     )));
                 }
@@ -97,11 +97,11 @@ pub(super) fn sample_bags<'py>(
 ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i16>>)> {
     let (means, [n, d]) = Matrix::of(means, "means")?;
     if n != deviations.len() {
-        return Err(PyValueError::new_err(format!("means has {n} rows, deviations {} entries", deviations.len())));
+        return Err(Raised::value_error(format_args!("means has {n} rows, deviations {} entries", deviations.len())));
     }
     let concepts = concepts.unwrap_or_else(|| vec![None; n]);
     if n != concepts.len() {
-        return Err(PyValueError::new_err(format!("means has {n} rows, concepts {} entries", concepts.len())));
+        return Err(Raised::value_error(format_args!("means has {n} rows, concepts {} entries", concepts.len())));
     }
     let means = means.into_f64()?;
     let mut components = memory::room(n, "the components")?;
@@ -122,7 +122,7 @@ pub(super) fn sample_bags<'py>(
     let plan = interruptible(py, long, |stop| sampling::plan(&recipe, n_negative, n_positive, shuffled, seed, stop))?;
     if let Some(bag) = plan.contradiction {
         let (role, holds) = if plan.labels[bag] { ("positive", "lacks a") } else { ("negative", "holds every") };
-        return Err(PyValueError::new_err(format!(
+        return Err(Raised::value_error(format_args!(
             "recipe {} contradicts itself: its {role} bag {bag} {holds} concept, but a bag is positive if and only if \
              every concept is present",
             PyString::new(py, name).repr()?

@@ -3,11 +3,11 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use numpy::{PyArray1, prelude::*};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use super::arrays::{Flat, Matrix, Scores, new_vector, offset_array};
 use super::gram::instance_kernel;
+use super::raised::{PyResult, Raised};
 use super::running::{VERY_LONG, interruptible};
 use crate::kernel_rows::{self, KernelRows as Core};
 use crate::memory;
@@ -126,7 +126,7 @@ impl KernelRows {
                 Some((starts, members, values(weights, "weights")?))
             }
             (None, None, None) => None,
-            _ => return Err(PyValueError::new_err("starts, members and weights go together: give all or none")),
+            _ => return Err(Raised::value_error(format_args!("starts, members and weights go together: give all or none"))),
         };
         let grouped = match (groups, limits) {
             (Some(groups), Some(limits)) => {
@@ -134,7 +134,7 @@ impl KernelRows {
                 let most = limits.slice().len() as i64;
                 if let Some(i) = groups.slice().iter().position(|g| !(-1..most).contains(g)) {
                     let group = groups.slice()[i];
-                    return Err(PyValueError::new_err(format!(
+                    return Err(Raised::value_error(format_args!(
                         "groups[{i}] is {group}: it must be from 0 to {} or, for none, -1",
                         most - 1
                     )));
@@ -142,7 +142,7 @@ impl KernelRows {
                 Some((groups.map(|g| u32::try_from(g).unwrap_or(ALONE))?, limits))
             }
             (None, None) => None,
-            _ => return Err(PyValueError::new_err("groups and limits go together: give both or none")),
+            _ => return Err(Raised::value_error(format_args!("groups and limits go together: give both or none"))),
         };
         let problem = Problem {
             lower: lower.slice(),
@@ -227,12 +227,12 @@ pub(super) fn kernel_sums<'py>(
     let kernel = instance_kernel(kernel, gamma, degree, coef0)?;
     let ((x, [rows, d]), (y, [columns, width])) = (Matrix::of(X, "X")?, Matrix::of(Y, "Y")?);
     if width != d {
-        return Err(PyValueError::new_err(format!("X and Y must have as many columns; got {d} and {width}")));
+        return Err(Raised::value_error(format_args!("X and Y must have as many columns; got {d} and {width}")));
     }
     let coefficients = values(coefficients, "coefficients")?;
     let coefficients = coefficients.slice();
     if coefficients.len() != columns {
-        return Err(PyValueError::new_err(format!(
+        return Err(Raised::value_error(format_args!(
             "Y and coefficients must go together: Y has {columns} rows, coefficients has {} entries",
             coefficients.len()
         )));

@@ -1,10 +1,10 @@
 //! How uncertain an AUC is, as Python asks.
 
 use numpy::{PyArray1, PyArray2, prelude::*};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use super::arrays::{Flat, Labels, Ranked, Scores, new_matrix, with_ranked};
+use super::raised::{PyResult, Raised};
 use super::running::{VERY_LONG, interruptible};
 use crate::bootstrap::{self, Resample};
 use crate::{delong as variances, memory};
@@ -78,12 +78,12 @@ fn models<'py>(
     let (labels, shape) = Labels::of(labels, pos_label, Some(&scores))?;
     let n = of_scores[of_scores.len() - 1];
     if shape != [n] {
-        return Err(PyValueError::new_err(format!(
+        return Err(Raised::value_error(format_args!(
             "labels must have shape [{n}] for scores of shape {of_scores:?}; got {shape:?}"
         )));
     }
     if of_scores.contains(&0) {
-        return Err(PyValueError::new_err(format!("scores must not be empty; got shape {of_scores:?}")));
+        return Err(Raised::value_error(format_args!("scores must not be empty; got shape {of_scores:?}")));
     }
     let labels = labels.decided(&scores)?;
     Ok((scores.ranked()?, labels, (of_scores.len() == 2).then_some(of_scores[0])))
@@ -281,7 +281,7 @@ pub(super) fn bootstrap_auc<'py>(
     pos_label: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let Ok(n_replicates) = usize::try_from(n_replicates) else {
-        return Err(PyValueError::new_err(format!("n_replicates must not be negative; got {n_replicates}")));
+        return Err(Raised::value_error(format_args!("n_replicates must not be negative; got {n_replicates}")));
     };
     let (scores, labels, rows) = models(scores, labels, pos_label)?;
     let labels = labels.slice();
