@@ -6,10 +6,9 @@
 
 use crate::auc::{self, PairCounts};
 use crate::error::{Error, Result};
-use crate::labels::Label;
 use crate::memory;
 use crate::parallel::Interrupt;
-use crate::scores::Score;
+use crate::scores::{Number, Score};
 
 const WHAT: &str = "the counts of the accumulator";
 /// Bits of sign and exponent: there is a page of bins for each of their values.
@@ -123,7 +122,7 @@ impl Bins {
     ///
     /// # Errors
     /// As [`auc::pair_counts`]; [`Error::range`] when a class has 2^63 members.
-    pub fn update<S: Score, L: Label>(&mut self, scores: &[S], labels: &[L], interrupt: &Interrupt) -> Result<()> {
+    pub fn update<S: Number>(&mut self, scores: &[S], labels: &[bool], interrupt: &Interrupt) -> Result<()> {
         let [n_neg, n_pos] = auc::check(scores, labels)?;
         let totals = self.sums([n_neg, n_pos])?;
         if scores.len() >= LARGE {
@@ -140,7 +139,7 @@ impl Bins {
         Ok(())
     }
 
-    fn count<S: Score, L: Label>(&mut self, scores: &[S], labels: &[L]) -> Result<()> {
+    fn count<S: Number>(&mut self, scores: &[S], labels: &[bool]) -> Result<()> {
         let mut last = PAGES;
         for score in scores {
             let page = Self::page(score.as_f64().key());
@@ -151,7 +150,7 @@ impl Bins {
         }
         for (&score, &label) in scores.iter().zip(labels) {
             let key = score.as_f64().key();
-            let (page, place, positive) = (Self::page(key), self.place(key), u64::from(label.is_one()));
+            let (page, place, positive) = (Self::page(key), self.place(key), u64::from(label));
             self.pages[page][place].add(if score.is_f64() { key } else { SEVERAL }, [1 - positive, positive]);
         }
         Ok(())
@@ -239,7 +238,7 @@ impl Kept {
     ///
     /// # Errors
     /// As [`auc::pair_counts`]; [`Error::range`] when a score is an integer that float64 cannot hold.
-    pub fn update<S: Score, L: Label>(&mut self, scores: &[S], labels: &[L]) -> Result<()> {
+    pub fn update<S: Number>(&mut self, scores: &[S], labels: &[bool]) -> Result<()> {
         auc::check(scores, labels)?;
         if let Some(i) = scores.iter().position(|score| !score.is_f64()) {
             return Err(Error::range(format_args!(
@@ -250,7 +249,7 @@ impl Kept {
         memory::reserve(&mut self.scores, scores.len(), WHAT)?;
         memory::reserve(&mut self.labels, labels.len(), WHAT)?;
         self.scores.extend(scores.iter().map(|score| score.as_f64()));
-        self.labels.extend(labels.iter().map(|label| label.is_one()));
+        self.labels.extend(labels);
         Ok(())
     }
 
@@ -278,7 +277,7 @@ impl Accumulator {
     ///
     /// # Errors
     /// As [`Bins::update`] and [`Kept::update`].
-    pub fn update<S: Score, L: Label>(&mut self, scores: &[S], labels: &[L], interrupt: &Interrupt) -> Result<()> {
+    pub fn update<S: Number>(&mut self, scores: &[S], labels: &[bool], interrupt: &Interrupt) -> Result<()> {
         match self {
             Self::Bins(bins) => bins.update(scores, labels, interrupt),
             Self::Kept(kept) => kept.update(scores, labels),
@@ -314,7 +313,7 @@ mod tests {
     use super::*;
     use crate::rng::Stream;
 
-    fn binned<S: Score>(scores: &[S], labels: &[bool], per_octave: usize) -> Bins {
+    fn binned<S: Number>(scores: &[S], labels: &[bool], per_octave: usize) -> Bins {
         let mut bins = Bins::new(per_octave).unwrap();
         bins.update(scores, labels, &Interrupt::default()).unwrap();
         bins
@@ -397,7 +396,7 @@ mod tests {
         let never = Interrupt::default();
         assert!(bins.update(&[1.0, f64::NAN], &[true, false], &never).is_err());
         assert!(bins.update(&[1.0], &[true, false], &never).is_err());
-        assert!(bins.update(&[1.0, 2.0], &[0i64, 3], &never).is_err());
+        assert!(bins.update(&[1.0, 2.0], &[false], &never).is_err());
         let stop = Interrupt::default();
         stop.raise();
         assert_eq!(bins.update(&vec![1.0; LARGE], &vec![true; LARGE], &stop), Err(Error::interrupted()));

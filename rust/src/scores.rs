@@ -2,13 +2,32 @@
 
 use std::ops::AddAssign;
 
+use crate::error::Result;
 use crate::labels::Label;
+use crate::memory;
+use crate::parallel::{self, Interrupt};
+use crate::sort::{filled, sorted};
 
 /// Scores that one comparison looks at: a whole vector, or two.
 pub(crate) const LANES: usize = 16;
+/// Integers of one task.
+const STEP: usize = 1 << 16;
 
-/// A score: anything with a total order once NaN is ruled out.
-pub trait Score: Copy + Default + PartialOrd + Send + Sync + std::fmt::Display {
+/// A number that may be a score.
+pub trait Number: Copy + Send + Sync + std::fmt::Display {
+    /// Whether the number has no place in an order.
+    fn is_nan(self) -> bool;
+    /// Bit of the number read as a label, to recognise swapped arguments.
+    fn label_bit(self) -> u8;
+    /// The nearest float64.
+    fn as_f64(self) -> f64;
+    /// Whether it is the number itself.
+    fn is_f64(self) -> bool;
+}
+
+/// A score: anything with a total order once NaN is ruled out. Integers are brought into the order of floats first:
+/// kernels for them were a twentieth of all code.
+pub trait Score: Number + Default + PartialOrd {
     /// Unsigned integer of the same order; -0.0 and 0.0 share one.
     type Key: Copy + Ord + Default + Send + Sync + Into<u128>;
     /// Slope of the straight line from scores to bins.
@@ -19,19 +38,11 @@ pub trait Score: Copy + Default + PartialOrd + Send + Sync + std::fmt::Display {
     fn key(self) -> Self::Key;
     /// The score of a key.
     fn of_key(key: Self::Key) -> Self;
-    /// Whether the score has no place in an order.
-    fn is_nan(self) -> bool;
-    /// Bit of the score read as a label, to recognise swapped arguments.
-    fn label_bit(self) -> u8;
     /// Key and a number in one: ordered by key, and then by number. One comparison of such is cheaper than two.
     #[inline]
     fn numbered(self, number: u32) -> u128 {
         self.key().into() << 32 | u128::from(number)
     }
-    /// The nearest float64.
-    fn as_f64(self) -> f64;
-    /// Whether it is the score itself.
-    fn is_f64(self) -> bool;
     /// The least score above this one.
     #[must_use]
     fn next(self) -> Self;
@@ -64,19 +75,7 @@ macro_rules! compare {
 
 macro_rules! float_score {
     ($float:ty, $key:ty, $signed:ty, $integers:expr) => {
-        impl Score for $float {
-            type Key = $key;
-            type Slope = $float;
-            type Count = $signed;
-            #[inline(always)]
-            fn key(self) -> $key {
-                let bits = (self + 0.0).to_bits(); // -0.0 + 0.0 is 0.0
-                bits ^ (((bits as $signed) >> (<$key>::BITS - 1)) as $key | (1 << (<$key>::BITS - 1)))
-            }
-            fn of_key(key: $key) -> Self {
-                let below = 1 << (<$key>::BITS - 1);
-                Self::from_bits(if key >= below { key ^ below } else { !key })
-            }
+        impl Number for $float {
             #[inline(always)]
             fn is_nan(self) -> bool {
                 self.is_nan()
@@ -91,6 +90,21 @@ macro_rules! float_score {
             #[inline(always)]
             fn is_f64(self) -> bool {
                 true
+            }
+        }
+
+        impl Score for $float {
+            type Key = $key;
+            type Slope = $float;
+            type Count = $signed;
+            #[inline(always)]
+            fn key(self) -> $key {
+                let bits = (self + 0.0).to_bits(); // -0.0 + 0.0 is 0.0
+                bits ^ (((bits as $signed) >> (<$key>::BITS - 1)) as $key | (1 << (<$key>::BITS - 1)))
+            }
+            fn of_key(key: $key) -> Self {
+                let below = 1 << (<$key>::BITS - 1);
+                Self::from_bits(if key >= below { key ^ below } else { !key })
             }
             fn next(self) -> Self {
                 self.next_up()
@@ -111,19 +125,9 @@ macro_rules! float_score {
 float_score!(f32, u32, i32, 8388608.0);
 float_score!(f64, u64, i64, 4503599627370496.0);
 
-macro_rules! integer_score {
-    ($integer:ty, $flip:expr) => {
-        impl Score for $integer {
-            type Key = u64;
-            type Slope = u32;
-            type Count = i64;
-            #[inline(always)]
-            fn key(self) -> u64 {
-                (self as u64) ^ $flip
-            }
-            fn of_key(key: u64) -> Self {
-                (key ^ $flip) as Self
-            }
+macro_rules! integer {
+    ($integer:ty) => {
+        impl Number for $integer {
             #[inline(always)]
             fn is_nan(self) -> bool {
                 false
@@ -140,23 +144,43 @@ macro_rules! integer_score {
                 let size = self.abs_diff(0);
                 size == 0 || u64::BITS - size.leading_zeros() - size.trailing_zeros() <= f64::MANTISSA_DIGITS
             }
-            fn next(self) -> Self {
-                self.saturating_add(1)
-            }
-            fn slope(low: Self, high: Self, bins: usize) -> Option<u32> {
-                let (range, bits) = (high.wrapping_sub(low) as u64, usize::BITS - bins.leading_zeros() - 1);
-                (low < high).then(|| (u64::BITS - range.leading_zeros()).saturating_sub(bits))
-            }
-            #[inline(always)]
-            fn bin(self, low: Self, slope: u32) -> u32 {
-                (self.wrapping_sub(low) as u64 >> slope) as u32 & 0xFFFF
-            }
-            compare!(i64);
         }
     };
 }
-integer_score!(i64, 1 << 63);
-integer_score!(u64, 0);
+integer!(i64);
+integer!(u64);
+
+/// Distances up to this one are float64 numbers, all of them.
+const EXACT: u64 = 1 << f64::MANTISSA_DIGITS;
+
+/// Integers as float64 numbers of the same order: the same numbers where float64 holds them, else distances from the least
+/// one, and where those are too long the ranks. Only the first are 0 or 1, which might be labels.
+///
+/// # Errors
+/// [`Error::memory`](crate::error::Error::memory), [`Error::interrupted`](crate::error::Error::interrupted).
+pub fn ordered(integers: &[i64], interrupt: &Interrupt) -> Result<Vec<f64>> {
+    const WHAT: &str = "integers converted to float64";
+    let (low, high) =
+        integers.iter().fold((i64::MAX, i64::MIN), |(low, high), &integer| (low.min(integer), high.max(integer)));
+    if integers.is_empty() || (low.abs_diff(0) <= EXACT && high.abs_diff(0) <= EXACT) {
+        return memory::collect(integers.iter().map(|&integer| integer as f64), WHAT);
+    }
+    if high.abs_diff(low) <= EXACT - 2 {
+        return memory::collect(integers.iter().map(|&integer| (integer.abs_diff(low) + 2) as f64), WHAT);
+    }
+    let key = |integer: i64| integer as u64 ^ 1 << 63;
+    let mut distinct = sorted(memory::collect(integers.iter().map(|&integer| key(integer)), WHAT)?, interrupt)?;
+    distinct.dedup();
+    let mut ranks = filled(0.0, integers.len(), WHAT, interrupt)?;
+    let cuts = parallel::cuts(ranks.len(), STEP, |at| at)?;
+    parallel::fill(&mut ranks, &cuts, true, interrupt, |task, ranks| {
+        for (rank, &integer) in ranks.iter_mut().zip(&integers[task * STEP..]) {
+            *rank = (distinct.partition_point(|&other| other < key(integer)) + 2) as f64;
+        }
+        Ok(())
+    })?;
+    Ok(ranks)
+}
 
 #[cfg(test)]
 mod tests {
@@ -173,8 +197,6 @@ mod tests {
                 .iter()
                 .all(|&score| f32::of_key(score.key()).to_bits() == score.to_bits())
         );
-        assert!([i64::MIN, -1, 0, 7].iter().all(|&score| i64::of_key(score.key()) == score));
-        assert!(i64::MIN.key() < (-1i64).key() && (-1i64).key() < 0i64.key() && 0i64.key() < i64::MAX.key());
     }
 
     #[test]
@@ -183,6 +205,25 @@ mod tests {
             assert_eq!(integer.is_f64(), holds, "{integer}");
         }
         assert!(i64::MIN.is_f64() && (u64::MAX << 11).is_f64() && !u64::MAX.is_f64());
+    }
+
+    #[test]
+    fn integers_keep_their_order() {
+        let never = Interrupt::default();
+        let of = |integers: &[i64]| ordered(integers, &never).unwrap();
+        assert_eq!(of(&[]), [0.0; 0]);
+        assert_eq!(of(&[1, -1, 0, 1 << 53, -(1 << 53)]), [1.0, -1.0, 0.0, 2f64.powi(53), -(2f64.powi(53))]);
+        let far = (1 << 60) + 1;
+        assert_eq!(of(&[far + 1, far, far, far + 3]), [3.0, 2.0, 2.0, 5.0]);
+        assert_eq!(of(&[i64::MAX, i64::MIN, i64::MAX - 1, 0, i64::MAX]), [5.0, 2.0, 4.0, 3.0, 5.0]);
+        let many: Vec<i64> = (0..200_000i64).map(|i| (i / 2).wrapping_mul(0x9E37_79B9_7F4A_7C15_u64 as i64)).collect();
+        let ranks = of(&many);
+        let mut order: Vec<usize> = (0..many.len()).collect();
+        order.sort_by_key(|&i| many[i]);
+        assert!(order.windows(2).all(|w| (many[w[0]] == many[w[1]]) == (ranks[w[0]].to_bits() == ranks[w[1]].to_bits())));
+        assert!(order.windows(2).all(|w| ranks[w[0]] <= ranks[w[1]]));
+        never.raise();
+        assert!(ordered(&[i64::MIN, i64::MAX], &never).is_err());
     }
 
     fn bins_ascend<S: Score>(ascending: &[S]) {
@@ -203,8 +244,6 @@ mod tests {
         bins_ascend(&[-3.5f32, -3.4, -1e-9, 0.0, 1e-30, 0.3, 2.0, 2.5]);
         bins_ascend(&[1.0, 1.0f64.next(), 1.0f64.next().next()]);
         bins_ascend(&[1e-300, 1e-299, 1e300]);
-        bins_ascend(&[i64::MIN, -5, 0, 7, i64::MAX - 1, i64::MAX]);
-        bins_ascend(&[u64::MAX - 4, u64::MAX - 1, u64::MAX]);
         assert!(f64::slope(-1e308, 1e308, 64).is_none() && f32::slope(0.0, f32::INFINITY, 64).is_none());
         assert!(f64::slope(1.0, 1.0, 64).is_none() && f64::slope(0.0, 5e-324, 64).is_none());
     }

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use numpy::PyArray1;
 use pyo3::prelude::*;
 
-use super::arrays::{Labels, Scores, counts, with_labels, with_scores};
+use super::arrays::{Labels, Scores, counts, with_scores};
 use super::raised::{PyResult, Raised};
 use super::running::{VERY_LONG, interruptible};
 use crate::accumulator::{Accumulator as Core, Bin, Bins, Kept, SEVERAL, score_of};
@@ -53,9 +53,11 @@ impl Accumulator {
     ) -> PyResult<()> {
         let scores = Scores::of(scores, "scores")?;
         let labels = Labels::beside(&scores, labels, pos_label)?;
-        with_scores!(scores, |scores| with_labels!(labels, |labels| {
+        let labels = labels.decided(&scores)?;
+        let labels = labels.slice();
+        with_scores!(scores, |scores| {
             interruptible(py, scores.len() > VERY_LONG, |stop| self.lock().update(scores, labels, stop))
-        }))
+        })
     }
 
     /// Take in what another accumulator has.

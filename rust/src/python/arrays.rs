@@ -9,10 +9,12 @@ use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyBytes, PyList, PyString};
 
 use super::raised::{PyResult, Raised};
+use super::running::{VERY_LONG, interruptible};
 use crate::auc;
 use crate::error::{Error, Result};
 use crate::labels;
 use crate::memory;
+use crate::scores;
 
 /// Values in row-major order.
 pub(crate) enum Flat<'py, T: Element> {
@@ -275,17 +277,21 @@ impl<'py> Scores<'py> {
         with_scores!(self, |scores| scores.len())
     }
 
-    /// The scores; unsigned integers that are too large for signed ones are all moved down, which keeps their order.
-    pub(crate) fn ranked(self) -> Result<Ranked<'py>> {
-        Ok(match self {
-            Self::F64(flat) => Ranked::F64(flat),
-            Self::F32(flat) => Ranked::F32(flat),
-            Self::I64(flat) => Ranked::I64(flat),
+    /// The scores; integers are brought into float64, which keeps their order.
+    pub(crate) fn ranked(self, py: Python<'py>) -> PyResult<Ranked<'py>> {
+        let integers = match self {
+            Self::F64(flat) => return Ok(Ranked::F64(flat)),
+            Self::F32(flat) => return Ok(Ranked::F32(flat)),
+            Self::I64(flat) => flat,
             Self::U64(flat) => {
+                // those that are too large for signed ones are all moved down
                 let large = flat.slice().iter().fold(0, |bits, v| bits | v) & (1 << 63);
-                Ranked::I64(flat.map(|v| (v ^ large) as i64)?)
+                flat.map(|v| (v ^ large) as i64)?
             }
-        })
+        };
+        let integers = integers.slice();
+        let ordered = interruptible(py, integers.len() > VERY_LONG, |stop| scores::ordered(integers, stop))?;
+        Ok(Ranked::F64(Flat::Owned(ordered)))
     }
 
     /// The error, with a hint where labels were handed over as scores.
@@ -294,11 +300,10 @@ impl<'py> Scores<'py> {
     }
 }
 
-/// Scores of which the order counts and not the value: one form less to compile kernels for.
+/// Scores of which the order counts and not the value: the forms that kernels are compiled for.
 pub(crate) enum Ranked<'py> {
     F64(Flat<'py, f64>),
     F32(Flat<'py, f32>),
-    I64(Flat<'py, i64>),
 }
 
 /// As `with_scores`.
@@ -310,10 +315,6 @@ macro_rules! with_ranked {
                 $body
             }
             Ranked::F32(flat) => {
-                let $slice = flat.slice();
-                $body
-            }
-            Ranked::I64(flat) => {
                 let $slice = flat.slice();
                 $body
             }

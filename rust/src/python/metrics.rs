@@ -85,7 +85,7 @@ pub(super) fn auc<'py>(
     };
     let (weights, n) = (weights.as_ref().map(Flat::slice), scores.len());
     let value = if max_fpr.is_none() && weights.is_none() {
-        with_ranked!(scores.ranked()?, |scores| with_labels!(labels, |labels| {
+        with_ranked!(scores.ranked(py)?, |scores| with_labels!(labels, |labels| {
             if n < LONG {
                 areas::pair_counts(scores, labels, &Interrupt::default())?.auc()
             } else {
@@ -95,7 +95,7 @@ pub(super) fn auc<'py>(
     } else {
         let labels = labels.decided(&scores)?;
         let labels = labels.slice();
-        with_ranked!(scores.ranked()?, |scores| {
+        with_ranked!(scores.ranked(py)?, |scores| {
             interruptible(py, n > VERY_LONG, |stop| match (max_fpr, weights) {
                 (Some(limit), weights) => areas::partial(scores, labels, weights, limit, standardize, stop),
                 (None, Some(weights)) => areas::weighted(scores, labels, weights, stop),
@@ -155,7 +155,7 @@ pub(super) fn auc_many<'py>(
     let values = if columns == 0 {
         memory::filled(f64::NAN, rows, "the AUC of each row")?
     } else {
-        with_ranked!(scores.ranked()?, |scores| with_labels!(labels, |labels| {
+        with_ranked!(scores.ranked(py)?, |scores| with_labels!(labels, |labels| {
             let labels = if shared { RowLabels::Shared(labels) } else { RowLabels::PerRow(labels) };
             interruptible(py, scores.len() > VERY_LONG, |stop| areas::many(scores, columns, labels, stop))?
         }))

@@ -15,9 +15,10 @@ fn one_model<'py>(
     labels: &Bound<'py, PyAny>,
     pos_label: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<(Ranked<'py>, Flat<'py, bool>)> {
+    let py = scores.py();
     let scores = Scores::of(scores, "scores")?;
     let labels = Labels::beside(&scores, labels, pos_label)?.decided(&scores)?;
-    Ok((scores.ranked()?, labels))
+    Ok((scores.ranked(py)?, labels))
 }
 
 /// AUC and DeLong's variance of it.
@@ -74,6 +75,7 @@ fn models<'py>(
     labels: &Bound<'py, PyAny>,
     pos_label: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<(Ranked<'py>, Flat<'py, bool>, Option<usize>)> {
+    let py = scores.py();
     let (scores, of_scores) = Scores::one_or_more(scores, "scores")?;
     let (labels, shape) = Labels::of(labels, pos_label, Some(&scores))?;
     let n = of_scores[of_scores.len() - 1];
@@ -86,7 +88,7 @@ fn models<'py>(
         return Err(Raised::value_error(format_args!("scores must not be empty; got shape {of_scores:?}")));
     }
     let labels = labels.decided(&scores)?;
-    Ok((scores.ranked()?, labels, (of_scores.len() == 2).then_some(of_scores[0])))
+    Ok((scores.ranked(py)?, labels, (of_scores.len() == 2).then_some(of_scores[0])))
 }
 
 /// AUCs of several models on the same labels, and DeLong's covariance matrix of them.
