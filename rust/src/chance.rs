@@ -4,11 +4,13 @@
 //! their ratios, outwards, until a float64 cannot tell them from nothing: none overflows, and no logarithm of a factorial
 //! takes their digits.
 
-use crate::consistency::{Measure, PAIRS as LANES};
+use crate::consistency::{Measure, agreement, dice, double_fault, jaccard, kappa, phi, yule_q};
 use crate::error::Result;
 use crate::parallel::{self, Interrupt};
 use crate::simd::{Kernel, dispatch};
 
+/// Pairs of sizes side by side.
+const LANES: usize = 8;
 /// Share of the largest probability that counts as nothing.
 const NEGLIGIBLE: f64 = 1e-21;
 /// Pairs of one task.
@@ -47,39 +49,55 @@ impl Kernel for Levels<'_> {
     type Output = [f64; LANES];
     #[inline(always)]
     fn run(self) -> [f64; LANES] {
-        let (measure, n, mut a, mut b) = (self.measure, self.n, [0.0; LANES], [0.0; LANES]);
+        match self.measure {
+            Measure::Jaccard => self.means(jaccard),
+            Measure::Dice => self.means(dice),
+            Measure::Kappa => self.means(kappa),
+            Measure::DoubleFault => self.means(double_fault),
+            Measure::Phi => self.means(phi),
+            Measure::YuleQ => self.means(yule_q),
+            Measure::Agreement => self.means(agreement),
+        }
+    }
+}
+
+impl Levels<'_> {
+    /// `value` must be a function and no closure, which would not be sure to be inlined.
+    #[inline(always)]
+    fn means(self, value: impl Fn(f64, f64, f64, f64) -> f64) -> [f64; LANES] {
+        let (n, mut a, mut b) = (self.n, [0.0; LANES], [0.0; LANES]);
         for (lane, (&first, &second)) in self.a.iter().zip(self.b).enumerate() {
             (a[lane], b[lane]) = (first as f64, second as f64);
         }
-        let (mut mode, mut total) = ([0.0; LANES], [1.0; LANES]);
+        let (mut mode, mut mean, mut total) = ([0.0; LANES], [0.0; LANES], [1.0; LANES]);
         for lane in 0..LANES {
             let (a, b) = (a[lane], b[lane]);
             mode[lane] = ((a + 1.0) * (b + 1.0) / (n + 2.0)).floor().min(a.min(b)).max((a + b - n).max(0.0));
+            mean[lane] = value(n, a, b, mode[lane]);
         }
-        let mut mean = measure.values(n, &a, &b, &mode);
-        for step in [1.0, -1.0] {
-            let (mut both, mut weight) = (mode, [1.0; LANES]);
+        // Upwards, and then downwards: what is in the first set but not in the second is distributed likewise, with those
+        // that are not in the second in their place, and goes up.
+        for down in [false, true] {
+            let (mut chosen, mut others, mut weight) = (mode, b, [1.0; LANES]);
+            if down {
+                for lane in 0..LANES {
+                    (chosen[lane], others[lane]) = (a[lane] - mode[lane], n - b[lane]);
+                }
+            }
             loop {
                 // bits of all weights: a maximum of floats would keep the loop from being done side by side
                 let mut left = 0;
                 for lane in 0..LANES {
-                    let (a, b, i) = (a[lane], b[lane], both[lane]);
+                    let (a, others, i) = (a[lane], others[lane], chosen[lane]);
                     // 0 at the end of what is possible, and a weight that is 0 stays so
-                    let ratio = if step > 0.0 {
-                        (a - i) * (b - i) / ((i + 1.0) * (n - a - b + i + 1.0))
-                    } else {
-                        i * (n - a - b + i) / ((a - i + 1.0) * (b - i + 1.0))
-                    };
+                    let ratio = (a - i) * (others - i) / ((i + 1.0) * (n - a - others + i + 1.0));
                     let next = weight[lane] * ratio;
-                    let next = if next > NEGLIGIBLE { next } else { 0.0 };
+                    let (next, i) = (if next > NEGLIGIBLE { next } else { 0.0 }, i + 1.0);
+                    let term = next * value(n, a, b[lane], if down { a - i } else { i });
+                    mean[lane] += if next > 0.0 { term } else { 0.0 };
                     total[lane] += next;
-                    (weight[lane], both[lane]) = (next, i + step);
+                    (weight[lane], chosen[lane]) = (next, i);
                     left |= next.to_bits();
-                }
-                let values = measure.values(n, &a, &b, &both);
-                for lane in 0..LANES {
-                    let term = weight[lane] * values[lane];
-                    mean[lane] += if weight[lane] > 0.0 { term } else { 0.0 };
                 }
                 if left == 0 {
                     break;
@@ -96,7 +114,6 @@ impl Kernel for Levels<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::consistency::{agreement, dice, double_fault, jaccard, kappa, phi, yule_q};
     use crate::error::Error;
     use crate::simd::on_every_level;
 

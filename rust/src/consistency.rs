@@ -228,36 +228,6 @@ impl Measure {
     ];
 }
 
-/// Pairs whose measures are computed side by side.
-pub(crate) const PAIRS: usize = 8;
-
-impl Measure {
-    /// The measure of some pairs, from the number of samples, the sizes of both sets and that of their intersection.
-    ///
-    /// To choose for a few pairs at a time and not once for all takes no time that could be measured; the loops around it
-    /// are compiled once and not for each measure.
-    #[inline(always)]
-    pub(crate) fn values(self, n: f64, a: &[f64; PAIRS], b: &[f64; PAIRS], both: &[f64; PAIRS]) -> [f64; PAIRS] {
-        #[inline(always)]
-        fn each(value: impl Fn(usize) -> f64) -> [f64; PAIRS] {
-            let mut values = [0.0; PAIRS];
-            for i in 0..PAIRS {
-                values[i] = value(i);
-            }
-            values
-        }
-        match self {
-            Self::Jaccard => each(|i| jaccard(n, a[i], b[i], both[i])),
-            Self::Dice => each(|i| dice(n, a[i], b[i], both[i])),
-            Self::Kappa => each(|i| kappa(n, a[i], b[i], both[i])),
-            Self::DoubleFault => each(|i| double_fault(n, a[i], b[i], both[i])),
-            Self::Phi => each(|i| phi(n, a[i], b[i], both[i])),
-            Self::YuleQ => each(|i| yule_q(n, a[i], b[i], both[i])),
-            Self::Agreement => each(|i| agreement(n, a[i], b[i], both[i])),
-        }
-    }
-}
-
 // Measures from the number of samples, the sizes of both sets and that of their intersection.
 
 #[inline(always)]
@@ -364,29 +334,23 @@ struct Target<'a, T> {
     out: &'a mut [T],
 }
 
-impl<T> Target<'_, T> {
-    /// Call `write` for each row with its size, the sizes of the intersections, those of the other sets and where the
-    /// values go; returns how many there are.
+impl<'a, T> Target<'a, T> {
+    /// The sizes of the intersections of a row with other sets, the sizes of those, and where the values go; there are
+    /// none on the last row of a triangle.
     #[inline(always)]
-    fn each_row(self, mut write: impl FnMut(u64, &[u64], &[u64], &mut [T])) -> usize {
-        let (n, sizes, Block { rows, columns: all }) = (self.columns.n_sets, &self.columns.sizes, self.block);
+    fn row(&self, row: usize, written: usize) -> (&'a [u64], &'a [u64], usize) {
+        let (n, Block { rows, columns: all }) = (self.columns.n_sets, self.block);
         let above = usize::from(self.layout != Some(Layout::Square));
-        let mut written = 0;
-        for (row, counts) in rows.clone().zip(self.counts.chunks_exact(COLUMNS)) {
-            let columns = all.start.max(row + above)..all.end;
-            if columns.is_empty() {
-                continue;
-            }
-            let start = match self.layout {
-                Some(layout) => layout.entry(row, columns.start, n) - layout.row(rows.start, n),
-                None => written,
-            };
-            let counts = &counts[columns.start - all.start..columns.end - all.start];
-            let out = &mut self.out[start..][..counts.len()];
-            written += out.len();
-            write(sizes[row], counts, &sizes[columns], out);
+        let first = all.start.max(row + above);
+        if first >= all.end {
+            return (&[], &[], 0);
         }
-        written
+        let start = match self.layout {
+            Some(layout) => layout.entry(row, first, n) - layout.row(rows.start, n),
+            None => written,
+        };
+        let counts = &self.counts[(row - rows.start) * COLUMNS..][first - all.start..all.end - all.start];
+        (counts, &self.columns.sizes[first..all.end], start)
     }
 }
 
@@ -397,16 +361,30 @@ impl<T: Count> Kernel for Counts<'_, T> {
     type Output = usize;
     #[inline(always)]
     fn run(self) -> usize {
-        self.0.each_row(|_, counts, _, out| {
-            for (out, &both) in out.iter_mut().zip(counts) {
+        let Self(target) = self;
+        let mut written = 0;
+        for row in target.block.rows.clone() {
+            let (counts, _, start) = target.row(row, written);
+            written += counts.len();
+            for (out, &both) in target.out[start..].iter_mut().zip(counts) {
                 *out = T::from_u64(both);
             }
-        })
+        }
+        written
     }
 }
 
 /// A measure.
 struct Values<'a, T>(Measure, Target<'a, T>);
+
+/// A measure of the pairs of a row, from the number of samples, the size of the set that they share, those of the others and
+/// of the intersections. `value` must be a function and no closure, which would not be sure to be inlined.
+#[inline(always)]
+fn fill(n: f64, a: f64, sizes: &[f64], both: &[f64], out: &mut [f64], value: impl Fn(f64, f64, f64, f64) -> f64) {
+    for ((out, &size), &both) in out.iter_mut().zip(sizes).zip(both) {
+        *out = value(n, a, size, both);
+    }
+}
 
 impl<T: Real> Kernel for Values<'_, T> {
     type Output = usize;
@@ -414,18 +392,30 @@ impl<T: Real> Kernel for Values<'_, T> {
     fn run(self) -> usize {
         let Self(measure, target) = self;
         let n = target.columns.total as f64;
-        target.each_row(|own, counts, sizes, out| {
-            let a = [own as f64; PAIRS];
-            let pairs = counts.chunks(PAIRS).zip(sizes.chunks(PAIRS)).zip(out.chunks_mut(PAIRS));
-            for ((counts, sizes), out) in pairs {
-                let (mut both, mut b) = ([0; PAIRS], [0; PAIRS]);
-                both[..counts.len()].copy_from_slice(counts);
-                b[..sizes.len()].copy_from_slice(sizes);
-                let values = measure.values(n, &a, &b.map(|size| size as f64), &both.map(|count| count as f64));
-                let values = values.map(T::from_f64);
-                out.copy_from_slice(&values[..out.len()]);
+        let (mut sizes, mut both, mut values) = ([0.0; COLUMNS], [0.0; COLUMNS], [0.0; COLUMNS]);
+        let mut written = 0;
+        for row in target.block.rows.clone() {
+            let (counts, of_others, start) = target.row(row, written);
+            let many = counts.len();
+            written += many;
+            for ((to, to_both), (&size, &count)) in sizes.iter_mut().zip(&mut both).zip(of_others.iter().zip(counts)) {
+                (*to, *to_both) = (size as f64, count as f64);
             }
-        })
+            let (a, sizes, both, out) = (target.columns.sizes[row] as f64, &sizes[..many], &both[..many], &mut values[..many]);
+            match measure {
+                Measure::Jaccard => fill(n, a, sizes, both, out, jaccard),
+                Measure::Dice => fill(n, a, sizes, both, out, dice),
+                Measure::Kappa => fill(n, a, sizes, both, out, kappa),
+                Measure::DoubleFault => fill(n, a, sizes, both, out, double_fault),
+                Measure::Phi => fill(n, a, sizes, both, out, phi),
+                Measure::YuleQ => fill(n, a, sizes, both, out, yule_q),
+                Measure::Agreement => fill(n, a, sizes, both, out, agreement),
+            }
+            for (out, &value) in target.out[start..].iter_mut().zip(&*out) {
+                *out = T::from_f64(value);
+            }
+        }
+        written
     }
 }
 

@@ -59,23 +59,25 @@ fn wide_keys(key: [u32; 2]) -> [[u64; 2]; 10] {
     keys.map(|key| key.map(u64::from))
 }
 
-/// Hand the words of [`LANES`] counters from one on to `take`, each with its lane.
-#[inline(always)]
-fn each_counter(counter: [u32; 4], keys: &[[u64; 2]; 10], mut take: impl FnMut(usize, [u64; 4])) {
-    let m = MULTIPLIERS.map(u64::from);
-    // of the first two rounds, half is the same in all lanes
-    let b = u64::from(counter[2]) * m[1];
-    let (same, next) = ((b >> 32) ^ u64::from(counter[1]) ^ keys[0][0], b ^ keys[1][0]);
-    let product = u64::from(same as u32) * m[0];
-    for lane in 0..LANES {
-        let a = u64::from(counter[0].wrapping_add(lane as u32)) * m[0];
-        let b = u64::from(((a >> 32) ^ u64::from(counter[3]) ^ keys[0][1]) as u32) * m[1];
-        let mut x = [(b >> 32) ^ next, b, (product >> 32) ^ a ^ keys[1][1], product];
-        for key in &keys[2..] {
-            x = wide_round(x, *key);
+/// Run `$take` with the words of each of [`LANES`] counters from one on, and their lane. A closure would not be sure to be
+/// inlined, and compiled for the instructions of the caller.
+macro_rules! each_counter {
+    ($counter:expr, $keys:expr, |$lane:ident, $words:ident| $take:block) => {
+        let (counter, keys, m): ([u32; 4], &[[u64; 2]; 10], _) = ($counter, $keys, MULTIPLIERS.map(u64::from));
+        // of the first two rounds, half is the same in all lanes
+        let b = u64::from(counter[2]) * m[1];
+        let (same, next) = ((b >> 32) ^ u64::from(counter[1]) ^ keys[0][0], b ^ keys[1][0]);
+        let product = u64::from(same as u32) * m[0];
+        for $lane in 0..LANES {
+            let a = u64::from(counter[0].wrapping_add($lane as u32)) * m[0];
+            let b = u64::from(((a >> 32) ^ u64::from(counter[3]) ^ keys[0][1]) as u32) * m[1];
+            let mut $words = [(b >> 32) ^ next, b, (product >> 32) ^ a ^ keys[1][1], product];
+            for key in &keys[2..] {
+                $words = wide_round($words, *key);
+            }
+            $take
         }
-        take(lane, x);
-    }
+    };
 }
 
 /// A stream of random words.
@@ -406,7 +408,7 @@ impl Kernel for Drain<'_> {
         for &(stream, first, halves) in &tiles[..*n_tiles] {
             let start = halves * LANES;
             if let (Some(u), Some(v)) = (u[start..].first_chunk_mut::<N>(), v[start..].first_chunk_mut::<N>()) {
-                each_counter([first, *purpose, stream as u32, (stream >> 32) as u32], keys, |lane, words| {
+                each_counter!([first, *purpose, stream as u32, (stream >> 32) as u32], keys, |lane, words| {
                     [u[lane], v[lane], u[LANES + lane], v[LANES + lane]] = words;
                 });
             }
@@ -451,7 +453,7 @@ impl<const PAIRED: bool> Kernel for Below<'_, PAIRED> {
         let (mut block, mut rejected) = (self.counter[0], 0);
         for tile in self.out.chunks_mut(if PAIRED { 2 * TILE } else { TILE }) {
             let (mut first, mut second, mut rejects) = ([[0; LANES]; 4], [[0; LANES]; 4], 0);
-            each_counter([block, self.counter[1], self.counter[2], self.counter[3]], &keys, |lane, words| {
+            each_counter!([block, self.counter[1], self.counter[2], self.counter[3]], &keys, |lane, words| {
                 for i in 0..4 {
                     let mut product = u64::from(words[i] as u32) * u64::from(n);
                     let number = (product >> 32) as u32;
