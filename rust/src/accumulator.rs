@@ -77,7 +77,9 @@ impl Bins {
     /// [`Error::range`] unless `per_octave` is a power of two up to [`MOST_BINS`]; [`Error::memory`].
     pub fn new(per_octave: usize) -> Result<Self> {
         if !per_octave.is_power_of_two() || per_octave > MOST_BINS {
-            return Err(Error::range(format_args!("bins must be a power of two from 1 to {MOST_BINS}; got {per_octave}")));
+            return Err(Error::range(format_args!(
+                "bins must be a power of two from 1 to {MOST_BINS}; got {per_octave}"
+            )));
         }
         Ok(Self { bits: per_octave.ilog2(), pages: memory::filled(Vec::new(), PAGES, WHAT)?, totals: [0; 2] })
     }
@@ -292,7 +294,9 @@ impl Accumulator {
         match (self, other) {
             (Self::Bins(bins), Self::Bins(other)) => bins.merge(other),
             (Self::Kept(kept), Self::Kept(other)) => kept.update(&other.scores, &other.labels),
-            _ => Err(Error::range(format_args!("an exact accumulator and one with bins do not go together: give both the same exact"))),
+            _ => Err(Error::range(format_args!(
+                "an exact accumulator and one with bins do not go together: give both the same exact"
+            ))),
         }
     }
 

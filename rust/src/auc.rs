@@ -184,7 +184,10 @@ fn weights_by_score<S: Score, L: Label>(
             return Err(Error::not_finite("sample_weight", format_args!("[{i}]"), weights[i]));
         }
         if let Some(i) = weights.iter().position(|&w| w < 0.0) {
-            return Err(Error::range(format_args!("sample_weight[{i}] is {}: weights must not be negative", weights[i])));
+            return Err(Error::range(format_args!(
+                "sample_weight[{i}] is {}: weights must not be negative",
+                weights[i]
+            )));
         }
     }
     interrupt.check()?;

@@ -128,8 +128,7 @@ impl<T: Real, F: Form<T>> Tiles<'_, T, F> {
     /// Values of `H` quads from `quad` on.
     #[inline(always)]
     fn some<S: Vectors<T>, const H: usize>(&mut self, simd: S, quad: usize) {
-        let mut rows = [self.quads.get(quad); H];
-        each!(h < H => { rows[h] = self.quads.get(quad + h) });
+        let rows = self.quads.some::<H>(quad);
         let values = &mut self.values[quad * QUAD * T::LANES..(quad + H) * QUAD * T::LANES];
         for lane in (0..T::LANES).step_by(2 * S::WIDTH) {
             let tile = tile(simd, self.form, rows, self.panel, lane);
@@ -148,15 +147,8 @@ impl<T: Real, F: Form<T>> RealKernel<T> for Tiles<'_, T, F> {
     type Output = ();
     #[inline(always)]
     fn run<S: Vectors<T>>(mut self, simd: S) {
-        let mut quad = 0;
-        while quad < self.quads.len() {
-            if S::MANY && quad + 1 < self.quads.len() {
-                self.some::<S, 2>(simd, quad);
-                quad += 2;
-            } else {
-                self.some::<S, 1>(simd, quad);
-                quad += 1;
-            }
+        for quad in (0..self.quads.len()).step_by(if S::MANY { 2 } else { 1 }) {
+            if S::MANY { self.some::<S, 2>(simd, quad) } else { self.some::<S, 1>(simd, quad) }
         }
     }
 }

@@ -7,7 +7,7 @@
 use crate::consistency::{Measure, agreement, dice, double_fault, jaccard, kappa, phi, yule_q};
 use crate::error::Result;
 use crate::parallel::{self, Interrupt};
-use crate::simd::{Kernel, dispatch};
+use crate::simd::{RealKernel, Vectors, dispatch_reals};
 
 /// Pairs of sizes side by side.
 const LANES: usize = 8;
@@ -29,7 +29,7 @@ pub fn levels(measure: Measure, n: u64, a: &[u64], b: &[u64], out: &mut [f64], i
         let pairs = task * STEP..task * STEP + out.len();
         for ((a, b), out) in a[pairs.clone()].chunks(LANES).zip(b[pairs].chunks(LANES)).zip(out.chunks_mut(LANES)) {
             interrupt.check()?;
-            let levels = dispatch(Levels { measure, n: n as f64, a, b });
+            let levels = dispatch_reals(Levels { measure, n: n as f64, a, b });
             out.copy_from_slice(&levels[..out.len()]);
         }
         Ok(())
@@ -45,62 +45,54 @@ struct Levels<'a> {
     b: &'a [u64],
 }
 
-impl Kernel for Levels<'_> {
+impl RealKernel<f64> for Levels<'_> {
     type Output = [f64; LANES];
     #[inline(always)]
-    fn run(self) -> [f64; LANES] {
-        match self.measure {
-            Measure::Jaccard => self.means(jaccard),
-            Measure::Dice => self.means(dice),
-            Measure::Kappa => self.means(kappa),
-            Measure::DoubleFault => self.means(double_fault),
-            Measure::Phi => self.means(phi),
-            Measure::YuleQ => self.means(yule_q),
-            Measure::Agreement => self.means(agreement),
-        }
-    }
-}
-
-impl Levels<'_> {
-    /// `value` must be a function and no closure, which would not be sure to be inlined.
-    #[inline(always)]
-    fn means(self, value: impl Fn(f64, f64, f64, f64) -> f64) -> [f64; LANES] {
-        let (n, mut a, mut b) = (self.n, [0.0; LANES], [0.0; LANES]);
+    fn run<S: Vectors<f64>>(self, simd: S) -> [f64; LANES] {
+        let (measure, n, mut a, mut b) = (self.measure, self.n, [0.0; LANES], [0.0; LANES]);
         for (lane, (&first, &second)) in self.a.iter().zip(self.b).enumerate() {
             (a[lane], b[lane]) = (first as f64, second as f64);
         }
-        let (mut mode, mut mean, mut total) = ([0.0; LANES], [0.0; LANES], [1.0; LANES]);
+        let mut mode = [0.0; LANES];
         for lane in 0..LANES {
             let (a, b) = (a[lane], b[lane]);
             mode[lane] = ((a + 1.0) * (b + 1.0) / (n + 2.0)).floor().min(a.min(b)).max((a + b - n).max(0.0));
-            mean[lane] = value(n, a, b, mode[lane]);
         }
+        let mut pairs = Pairs { a: [a; STEPS], b: [b; STEPS], both: [mode; STEPS], weights: [[1.0; LANES]; STEPS] };
+        let (mut mean, mut total, mut steps) = ([0.0; LANES], [1.0; LANES], 1);
         // Upwards, and then downwards: what is in the first set but not in the second is distributed likewise, with those
         // that are not in the second in their place, and goes up.
         for down in [false, true] {
-            let (mut chosen, mut others, mut weight) = (mode, b, [1.0; LANES]);
-            if down {
-                for lane in 0..LANES {
+            let (mut chosen, mut others, mut outside, mut weight) = (mode, b, b, [1.0; LANES]);
+            for lane in 0..LANES {
+                if down {
                     (chosen[lane], others[lane]) = (a[lane] - mode[lane], n - b[lane]);
                 }
+                outside[lane] = n - a[lane] - others[lane];
             }
-            loop {
-                // bits of all weights: a maximum of floats would keep the loop from being done side by side
-                let mut left = 0;
-                for lane in 0..LANES {
-                    let (a, others, i) = (a[lane], others[lane], chosen[lane]);
+            let mut left = true;
+            while left {
+                let (one, zero, negligible) = (simd.splat(1.0), simd.splat(0.0), simd.splat(NEGLIGIBLE));
+                for lane in (0..LANES).step_by(S::WIDTH) {
+                    let (a, others, i) =
+                        (simd.load(&a[lane..]), simd.load(&others[lane..]), simd.load(&chosen[lane..]));
                     // 0 at the end of what is possible, and a weight that is 0 stays so
-                    let ratio = (a - i) * (others - i) / ((i + 1.0) * (n - a - others + i + 1.0));
-                    let next = weight[lane] * ratio;
-                    let (next, i) = (if next > NEGLIGIBLE { next } else { 0.0 }, i + 1.0);
-                    let term = next * value(n, a, b[lane], if down { a - i } else { i });
-                    mean[lane] += if next > 0.0 { term } else { 0.0 };
-                    total[lane] += next;
-                    (weight[lane], chosen[lane]) = (next, i);
-                    left |= next.to_bits();
+                    let up = simd.add(i, one);
+                    let ways = simd.mul(simd.sub(a, i), simd.sub(others, i));
+                    let ratio = simd.div(ways, simd.mul(up, simd.add(simd.load(&outside[lane..]), up)));
+                    let next = simd.mul(simd.load(&weight[lane..]), ratio);
+                    let next = simd.select(negligible, next, next, zero);
+                    simd.store(simd.add(simd.load(&total[lane..]), next), &mut total[lane..]);
+                    simd.store(next, &mut weight[lane..]);
+                    simd.store(up, &mut chosen[lane..]);
+                    simd.store(next, &mut pairs.weights[steps][lane..]);
+                    simd.store(if down { simd.sub(a, up) } else { up }, &mut pairs.both[steps][lane..]);
                 }
-                if left == 0 {
-                    break;
+                left = weight.iter().fold(0, |bits, weight| bits | weight.to_bits()) != 0;
+                steps += 1;
+                if steps == STEPS || !left {
+                    pairs.add(simd, measure, n, steps, &mut mean);
+                    steps = 0;
                 }
             }
         }
@@ -108,6 +100,50 @@ impl Levels<'_> {
             mean[lane] /= total[lane];
         }
         mean
+    }
+}
+
+/// Steps whose weights are known before measures are computed for them: code for each measure is short then.
+const STEPS: usize = 8;
+
+/// The sizes and weights of some steps.
+struct Pairs {
+    a: [[f64; LANES]; STEPS],
+    b: [[f64; LANES]; STEPS],
+    both: [[f64; LANES]; STEPS],
+    weights: [[f64; LANES]; STEPS],
+}
+
+impl Pairs {
+    /// Add the measure at the first steps, times their weights.
+    #[inline(always)]
+    fn add<S: Vectors<f64>>(&self, simd: S, measure: Measure, n: f64, steps: usize, mean: &mut [f64; LANES]) {
+        let mut terms = [[0.0; LANES]; STEPS];
+        match measure {
+            Measure::Jaccard => self.fill(n, steps, &mut terms, jaccard),
+            Measure::Dice => self.fill(n, steps, &mut terms, dice),
+            Measure::Kappa => self.fill(n, steps, &mut terms, kappa),
+            Measure::DoubleFault => self.fill(n, steps, &mut terms, double_fault),
+            Measure::Phi => self.fill(n, steps, &mut terms, phi),
+            Measure::YuleQ => self.fill(n, steps, &mut terms, yule_q),
+            Measure::Agreement => self.fill(n, steps, &mut terms, agreement),
+        }
+        for terms in &terms[..steps] {
+            for lane in (0..LANES).step_by(S::WIDTH) {
+                simd.store(simd.add(simd.load(&mean[lane..]), simd.load(&terms[lane..])), &mut mean[lane..]);
+            }
+        }
+    }
+
+    /// `value` must be a function and no closure, which would not be sure to be inlined.
+    #[inline(always)]
+    fn fill(&self, n: f64, steps: usize, terms: &mut [[f64; LANES]; STEPS], value: impl Fn(f64, f64, f64, f64) -> f64) {
+        let sizes = self.a.as_flattened().iter().zip(self.b.as_flattened()).zip(self.both.as_flattened());
+        let terms = terms.as_flattened_mut()[..steps * LANES].iter_mut();
+        for ((term, ((&a, &b), &both)), &weight) in terms.zip(sizes).zip(self.weights.as_flattened()) {
+            let value = weight * value(n, a, b, both);
+            *term = if weight > 0.0 { value } else { 0.0 }; // that of an impossible size may be anything
+        }
     }
 }
 

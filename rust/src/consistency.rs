@@ -401,7 +401,8 @@ impl<T: Real> Kernel for Values<'_, T> {
             for ((to, to_both), (&size, &count)) in sizes.iter_mut().zip(&mut both).zip(of_others.iter().zip(counts)) {
                 (*to, *to_both) = (size as f64, count as f64);
             }
-            let (a, sizes, both, out) = (target.columns.sizes[row] as f64, &sizes[..many], &both[..many], &mut values[..many]);
+            let (a, sizes, both, out) =
+                (target.columns.sizes[row] as f64, &sizes[..many], &both[..many], &mut values[..many]);
             match measure {
                 Measure::Jaccard => fill(n, a, sizes, both, out, jaccard),
                 Measure::Dice => fill(n, a, sizes, both, out, dice),

@@ -57,12 +57,8 @@ impl Error {
     #[cold]
     #[must_use]
     pub fn not_finite(argument: &str, position: fmt::Arguments<'_>, value: f64) -> Self {
-        Kind::NotFinite {
-            argument: argument.to_string(),
-            position: position.to_string(),
-            value: value.to_string(),
-        }
-        .into()
+        Kind::NotFinite { argument: argument.to_string(), position: position.to_string(), value: value.to_string() }
+            .into()
     }
 
     /// [`Kind::Labels`].

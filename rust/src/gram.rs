@@ -123,30 +123,35 @@ impl<T: Real, F: Form<T>> MatrixRows<'_, T, F> {
     /// `H` quads from row `at` of `out` on.
     #[inline(always)]
     fn some<S: Vectors<T>, const H: usize>(&mut self, simd: S, at: usize) {
-        let n = self.panels.n;
-        let quad = self.first + at / QUAD;
-        let mut rows = [self.quads.get(quad); H];
-        each!(h < H => { rows[h] = self.quads.get(quad + h) });
+        let (n, n_rows) = (self.panels.n, self.out.len() / self.panels.n);
+        let rows = self.quads.some::<H>(self.first + at / QUAD);
         for i in self.piece.clone() {
             for lane in (0..T::LANES).step_by(2 * S::WIDTH) {
                 let values = tile(simd, self.form, rows, self.panels.get(i), lane);
                 let column = i * T::LANES + lane;
-                each!(h < H => {
-                    each!(w < QUAD => {
-                        // where a quad is not full its last rows go nowhere
-                        if let Some(out) = self.out.get_mut((at + h * QUAD + w) * n..(at + h * QUAD + w + 1) * n) {
-                            if column + 2 * S::WIDTH <= n {
-                                simd.store(values[h][w][0], &mut out[column..]);
-                                simd.store(values[h][w][1], &mut out[column + S::WIDTH..]);
-                            } else if column < n {
-                                let mut last = [T::default(); WIDEST];
-                                simd.store(values[h][w][0], &mut last);
-                                simd.store(values[h][w][1], &mut last[S::WIDTH..]);
-                                out[column..].copy_from_slice(&last[..n - column]);
-                            }
-                        }
+                if at + H * QUAD <= n_rows && column + 2 * S::WIDTH <= n {
+                    each!(h < H => {
+                        each!(w < QUAD => {
+                            let out = &mut self.out[(at + h * QUAD + w) * n + column..];
+                            simd.store(values[h][w][0], out);
+                            simd.store(values[h][w][1], &mut out[S::WIDTH..]);
+                        });
                     });
-                });
+                } else if column < n {
+                    // rows that repeat the last one, and columns that do, go nowhere
+                    let all = &mut [[T::default(); WIDEST]; 2 * QUAD][..];
+                    each!(h < H => {
+                        each!(w < QUAD => {
+                            simd.store(values[h][w][0], &mut all[h * QUAD + w]);
+                            simd.store(values[h][w][1], &mut all[h * QUAD + w][S::WIDTH..]);
+                        });
+                    });
+                    for (values, out) in all.iter().take(H * QUAD).zip(self.out[at * n..].chunks_exact_mut(n)) {
+                        let out = &mut out[column..];
+                        let many = out.len().min(2 * S::WIDTH);
+                        out[..many].copy_from_slice(&values[..many]);
+                    }
+                }
             }
         }
     }
@@ -156,17 +161,10 @@ impl<T: Real, F: Form<T>> RealKernel<T> for MatrixRows<'_, T, F> {
     type Output = ();
     #[inline(always)]
     fn run<S: Vectors<T>>(mut self, simd: S) {
-        let n_rows = self.out.len() / self.panels.n;
         // all panels of the piece pass by some rows, so that long stretches of a row are written
-        let mut at = 0;
-        while at < n_rows {
-            if S::MANY && at + QUAD < n_rows {
-                self.some::<S, 2>(simd, at);
-                at += 2 * QUAD;
-            } else {
-                self.some::<S, 1>(simd, at);
-                at += QUAD;
-            }
+        let n_rows = self.out.len() / self.panels.n;
+        for at in (0..n_rows).step_by(if S::MANY { 2 * QUAD } else { QUAD }) {
+            if S::MANY { self.some::<S, 2>(simd, at) } else { self.some::<S, 1>(simd, at) }
         }
     }
 }

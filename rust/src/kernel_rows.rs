@@ -264,8 +264,7 @@ impl<F: Form<f64>> Weighted<'_, F> {
     /// Sums of `H` quads of rows from `quad` on, lane by lane, whatever the width of a register.
     #[inline(always)]
     fn some<S: Vectors<f64>, const H: usize>(&mut self, simd: S, quad: usize) {
-        let mut rows = [self.quads.get(quad); H];
-        each!(h < H => { rows[h] = self.quads.get(quad + h) });
+        let rows = self.quads.some::<H>(quad);
         let mut sums = [0.0; ROWS * LANES];
         for i in 0..self.panels.len() {
             for lane in (0..LANES).step_by(2 * S::WIDTH) {
@@ -293,15 +292,8 @@ impl<F: Form<f64>> RealKernel<f64> for Weighted<'_, F> {
     type Output = ();
     #[inline(always)]
     fn run<S: Vectors<f64>>(mut self, simd: S) {
-        let mut quad = 0;
-        while quad < self.quads.len() {
-            if S::MANY && quad + 1 < self.quads.len() {
-                self.some::<S, 2>(simd, quad);
-                quad += 2;
-            } else {
-                self.some::<S, 1>(simd, quad);
-                quad += 1;
-            }
+        for quad in (0..self.quads.len()).step_by(if S::MANY { 2 } else { 1 }) {
+            if S::MANY { self.some::<S, 2>(simd, quad) } else { self.some::<S, 1>(simd, quad) }
         }
     }
 }

@@ -220,7 +220,9 @@ mod tests {
         let ranks = of(&many);
         let mut order: Vec<usize> = (0..many.len()).collect();
         order.sort_by_key(|&i| many[i]);
-        assert!(order.windows(2).all(|w| (many[w[0]] == many[w[1]]) == (ranks[w[0]].to_bits() == ranks[w[1]].to_bits())));
+        assert!(
+            order.windows(2).all(|w| (many[w[0]] == many[w[1]]) == (ranks[w[0]].to_bits() == ranks[w[1]].to_bits()))
+        );
         assert!(order.windows(2).all(|w| ranks[w[0]] <= ranks[w[1]]));
         never.raise();
         assert!(ordered(&[i64::MIN, i64::MAX], &never).is_err());

@@ -463,7 +463,9 @@ fn check(problem: &Problem<'_>, n_rows: usize) -> Result<()> {
             && of.members.iter().all(|&k| usize::try_from(k).is_ok_and(|k| k < n_rows))
             && of.weights.iter().all(|w| w.is_finite());
         if !fits {
-            return Err(Error::range(format_args!("starts must ascend from 0 to the number of members, and members be rows with finite weights")));
+            return Err(Error::range(format_args!(
+                "starts must ascend from 0 to the number of members, and members be rows with finite weights"
+            )));
         }
     }
     if let Some((group, most)) = problem.groups {

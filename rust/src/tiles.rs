@@ -233,6 +233,14 @@ impl<T: Real> Quads<T> {
     pub(crate) fn get(&self, quad: usize) -> Side<'_, T, QUAD> {
         Side { values: &self.values[quad * self.d..(quad + 1) * self.d], halves: self.halves[quad] }
     }
+
+    /// `H` quads from `quad` on; the last one stands in for those behind it.
+    #[inline(always)]
+    pub(crate) fn some<const H: usize>(&self, quad: usize) -> [Side<'_, T, QUAD>; H] {
+        let mut quads = [self.get(quad); H];
+        each!(h < H => { quads[h] = self.get((quad + h).min(self.len() - 1)) });
+        quads
+    }
 }
 
 /// Instances in groups of [`Real::LANES`], feature after feature; the last group repeats its last instance.

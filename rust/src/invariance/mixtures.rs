@@ -88,9 +88,10 @@ impl Mixtures {
             )));
         }
         let finite = |argument: &str, values: &[f64], position: &dyn Fn(usize) -> String| {
-            values.iter().position(|value| !value.is_finite()).map_or(Ok(()), |i| {
-                Err(Error::not_finite(argument, format_args!("{}", position(i)), values[i]))
-            })
+            values
+                .iter()
+                .position(|value| !value.is_finite())
+                .map_or(Ok(()), |i| Err(Error::not_finite(argument, format_args!("{}", position(i)), values[i])))
         };
         let of_component = |i: usize| format!("[{}, {}]", i / n_components, i % n_components);
         finite("probabilities", probabilities, &of_component)?;
@@ -98,7 +99,10 @@ impl Mixtures {
         finite("covariance", covariance, &|i| format!("[{}, {}]", i / d, i % d))?;
         if let Some(i) = probabilities.iter().position(|&p| p < 0.0) {
             let value = probabilities[i];
-            return Err(Error::range(format_args!("probabilities{} is {value}: it must not be negative", of_component(i))));
+            return Err(Error::range(format_args!(
+                "probabilities{} is {value}: it must not be negative",
+                of_component(i)
+            )));
         }
         for (e, row) in probabilities.chunks_exact(n_components).enumerate() {
             let sum: f64 = row.iter().sum();

@@ -262,7 +262,9 @@ impl Environments for Moments {
     }
     fn offers(&self, needs: Needs) -> Result<()> {
         if needs.squares || needs.square_products {
-            return Err(Error::range(format_args!("learner needs gradients of single samples, which second moments do not tell")));
+            return Err(Error::range(format_args!(
+                "learner needs gradients of single samples, which second moments do not tell"
+            )));
         }
         Ok(())
     }

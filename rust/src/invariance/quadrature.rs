@@ -327,14 +327,7 @@ const ARTANH: [f64; 17] = {
 
 /// As [`near`], for up to [`SIDE`] means.
 #[inline(always)]
-fn far<V: Vectors<f64>>(
-    simd: V,
-    rule: &Rule,
-    wanted: Wanted,
-    means: &[f64],
-    sigma: f64,
-    out: &mut [Expected],
-) {
+fn far<V: Vectors<f64>>(simd: V, rule: &Rule, wanted: Wanted, means: &[f64], sigma: f64, out: &mut [Expected]) {
     let variance = sigma * sigma;
     let spread = (variance + WIDTH * WIDTH).sqrt();
     let scale = FAR_STEP / (sigma * ROOT_2_PI);

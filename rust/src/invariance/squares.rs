@@ -130,7 +130,9 @@ impl Squares {
 
     fn checked(moments: Moments, fourth: Vec<f64>) -> Result<Self> {
         if fourth.iter().any(|value| !value.is_finite()) {
-            return Err(Error::range(format_args!("X and y are too large: moments of the fourth order are not finite")));
+            return Err(Error::range(format_args!(
+                "X and y are too large: moments of the fourth order are not finite"
+            )));
         }
         Ok(Self { moments, fourth })
     }

@@ -111,7 +111,9 @@ fn numeric<'py>(object: &Bound<'py, PyAny>, name: &str) -> PyResult<Bound<'py, P
         if !is_about_argument(py, &error) {
             return error.into();
         }
-        Raised::type_error(format_args!("{name} cannot be read as a numeric array ({error}): convert it to numpy first"))
+        Raised::type_error(format_args!(
+            "{name} cannot be read as a numeric array ({error}): convert it to numpy first"
+        ))
     })?;
     if kind_of(&array)? == 'O' {
         // Nullable pandas columns arrive as objects; their Python values have a plain dtype if none is missing.

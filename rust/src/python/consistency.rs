@@ -46,7 +46,9 @@ fn error_sets<R: Send>(
         .map_err(|_| Raised::value_error(format_args!("n_samples must not be negative; got {n_samples}")))?;
     let (bytes, [n, width]) = Flags::matrix(object, "error_sets", "(n_sets, bytes)")?;
     let Flags::Bytes(bytes, 'u') = bytes else {
-        return Err(Raised::type_error(format_args!("error_sets must be uint8 where n_samples is given: leave n_samples out, or pack with np.packbits")));
+        return Err(Raised::type_error(format_args!(
+            "error_sets must be uint8 where n_samples is given: leave n_samples out, or pack with np.packbits"
+        )));
     };
     if width != n_samples.div_ceil(8) {
         return Err(Raised::value_error(format_args!(
@@ -74,11 +76,9 @@ fn weights(object: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
     let given = counts(object, "sample_weight")?;
     let mut weights = memory::room(given.slice().len(), "the weights")?;
     for (i, &weight) in given.slice().iter().enumerate() {
-        weights.push(
-            u32::try_from(weight).map_err(|_| {
-                Error::range(format_args!("sample_weight[{i}] is {weight}: weights must be less than 2**32"))
-            })?,
-        );
+        weights.push(u32::try_from(weight).map_err(|_| {
+            Error::range(format_args!("sample_weight[{i}] is {weight}: weights must be less than 2**32"))
+        })?);
     }
     Ok(weights)
 }

@@ -433,7 +433,9 @@ pub(super) fn environments_from_moments<'py>(
 ) -> PyResult<Environments> {
     let (cross, environments, width) = Scores::matrix(c, "c")?;
     if width < 2 {
-        return Err(Raised::value_error(format_args!("c must have a column a feature and one for the bias; got {width}")));
+        return Err(Raised::value_error(format_args!(
+            "c must have a column a feature and one for the bias; got {width}"
+        )));
     }
     let shape: Vec<usize> = py.import("numpy")?.call_method1("shape", (S,))?.extract()?;
     if shape != [environments, width, width] {

@@ -126,7 +126,11 @@ impl KernelRows {
                 Some((starts, members, values(weights, "weights")?))
             }
             (None, None, None) => None,
-            _ => return Err(Raised::value_error(format_args!("starts, members and weights go together: give all or none"))),
+            _ => {
+                return Err(Raised::value_error(format_args!(
+                    "starts, members and weights go together: give all or none"
+                )));
+            }
         };
         let grouped = match (groups, limits) {
             (Some(groups), Some(limits)) => {
