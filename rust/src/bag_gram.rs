@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::gram::{BLOCK, Chosen, InstanceKernel, LARGE, WIDEST, check_finite, mirror, with_form};
 use crate::memory;
 use crate::parallel::{self, Interrupt};
-use crate::simd::{Kernel, Real, RealKernel, Vectors, dispatch, dispatch_reals};
+use crate::simd::{Kernel, Real, RealKernel, Vectors, dispatch_narrow, dispatch_reals};
 use crate::tiles::{Form, Panel, Panels, Products, QUAD, Quads, ROWS, Rows, TASK, each, tile};
 
 /// Rows of a block.
@@ -409,7 +409,7 @@ fn directed<T: Real>(
             let some = out.chunks_mut(SUMMED * n_columns).zip(kept.chunks(SUMMED * width));
             for (bag, (sums, totals)) in bags.clone().step_by(SUMMED).zip(some) {
                 let others = reached.max(if later { bag } else { 0 })..n_columns;
-                dispatch(AddUp { bags: b, others, columns: columns.clone(), totals, sums });
+                dispatch_narrow(AddUp { bags: b, others, columns: columns.clone(), totals, sums });
             }
             while reached < n_columns && b.rows(reached).end <= columns.end {
                 reached += 1;

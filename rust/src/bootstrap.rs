@@ -16,7 +16,7 @@ use crate::memory;
 use crate::parallel::{self, Interrupt};
 use crate::rng::{Integers, TILE};
 use crate::scores::Score;
-use crate::simd::{Kernel, dispatch};
+use crate::simd::{Kernel, dispatch_narrow};
 use crate::sort;
 
 const WHAT: &str = "the scores in order";
@@ -187,7 +187,7 @@ impl<C: Count> Model<C> {
         let mut sums = Sums::default();
         for (times, ties) in times.chunks(STEP).zip(self.ties.chunks(STEP)) {
             interrupt.check()?;
-            sums = dispatch(Scan { times, ties, sums });
+            sums = dispatch_narrow(Scan { times, ties, sums });
         }
         // twice the pairs of 2^31 scores fit
         let (mut doubled_u, mut n_pos, mut n_neg) = (0, 0, 0);

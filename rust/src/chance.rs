@@ -151,7 +151,7 @@ impl Pairs {
 mod tests {
     use super::*;
     use crate::error::Error;
-    use crate::simd::on_every_level;
+    use crate::simd::reals_on_every_level;
 
     /// Binomial coefficients up to those of `n`; exact below 2^128.
     fn choose(n: u64, k: u64) -> f64 {
@@ -210,7 +210,7 @@ mod tests {
         }
         for first in [0, 96, 296] {
             let (a, b) = (&a[first..300.min(first + LANES)], &b[first..300.min(first + LANES)]);
-            let paths = on_every_level(&Levels { measure: Measure::Jaccard, n: 1000.0, a, b });
+            let paths = reals_on_every_level(&Levels { measure: Measure::Jaccard, n: 1000.0, a, b });
             for path in paths {
                 assert!(path.iter().zip(&all[first..]).all(|(x, y)| x.to_bits() == y.to_bits()));
             }

@@ -9,7 +9,9 @@ use crate::error::Result;
 use crate::error_sets::{Columns, LANES, Lanes};
 use crate::memory;
 use crate::parallel::{self, Interrupt};
-use crate::simd::{Kernel, Real, RealKernel, Simd, Vectors, WordKernel, dispatch, dispatch_reals, dispatch_words};
+use crate::simd::{
+    Kernel, Real, RealKernel, Simd, Vectors, WordKernel, dispatch_narrow, dispatch_reals, dispatch_words,
+};
 use crate::tiles::each;
 
 /// Sets of the rows and of the columns of one block of pairs.
@@ -598,7 +600,7 @@ impl Columns {
     /// # Errors
     /// [`Error::memory`] or [`Error::interrupted`].
     pub fn intersections<T: Count>(&self, layout: Layout, out: &mut [T], interrupt: &Interrupt) -> Result<()> {
-        self.matrix(layout, out, interrupt, |target| dispatch(Counts(target)))
+        self.matrix(layout, out, interrupt, |target| dispatch_narrow(Counts(target)))
     }
 
     /// A measure of each pair into `out`; NaN where it is 0 / 0.
@@ -612,7 +614,7 @@ impl Columns {
         out: &mut [T],
         interrupt: &Interrupt,
     ) -> Result<()> {
-        self.matrix(layout, out, interrupt, |target| dispatch(Values(measure, target)))
+        self.matrix(layout, out, interrupt, |target| dispatch_narrow(Values(measure, target)))
     }
 
     /// Summary of a measure over all pairs, of which no matrix is made.
@@ -627,7 +629,7 @@ impl Columns {
             for block in Block::of(&rows, self.n_sets) {
                 self.block(&block, &mut counts, interrupt)?;
                 let target = Target { columns: self, block: &block, counts: &counts, layout: None, out: &mut values };
-                let mut n = dispatch(Values(measure, target));
+                let mut n = dispatch_narrow(Values(measure, target));
                 if undefined > 0 {
                     n = numbers_first(&mut values[..n]);
                 }

@@ -9,7 +9,7 @@ use crate::labels::Label;
 use crate::memory;
 use crate::parallel::{self, Interrupt};
 use crate::scores::Score;
-use crate::simd::{Kernel, dispatch};
+use crate::simd::{Kernel, dispatch_narrow};
 use crate::sort;
 
 /// From this many scores of all models together on threads share the work.
@@ -251,7 +251,7 @@ fn cross(a: &[u32], b: &[u32], n_other: usize, interrupt: &Interrupt) -> Result<
         if i.is_multiple_of(STEP as usize / step) {
             interrupt.check()?;
         }
-        products += u128::from(dispatch(Products { a, b }));
+        products += u128::from(dispatch_narrow(Products { a, b }));
     }
     let (sum_a, sum_b) = (sum(a), sum(b));
     let scaled = products

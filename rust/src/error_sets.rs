@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::parallel::{self, Interrupt};
-use crate::simd::{Kernel, Simd, WordKernel, dispatch, dispatch_words};
+use crate::simd::{Kernel, Simd, WordKernel, dispatch_narrow, dispatch_words};
 
 /// Sets side by side, one a lane.
 pub(crate) const LANES: usize = 8;
@@ -222,7 +222,7 @@ impl ErrorSets {
                 if i % 1024 == 0 {
                     interrupt.check()?;
                 }
-                dispatch(SampleCounts { panels: &panels[first..first + counts.len() / WORD], counts });
+                dispatch_narrow(SampleCounts { panels: &panels[first..first + counts.len() / WORD], counts });
             }
             Ok(())
         })?;
@@ -255,7 +255,7 @@ impl ErrorSets {
                     interrupt.check()?;
                 }
                 let filler = LANES - LANES.min(self.n_sets - group * LANES);
-                dispatch(AnyAll { panel: &panel[task * step..][..seen.len()], filler, seen });
+                dispatch_narrow(AnyAll { panel: &panel[task * step..][..seen.len()], filler, seen });
             }
             Ok(())
         })?;
@@ -464,7 +464,7 @@ impl Columns {
             for (shift, (squeezes, digit)) in squeezes.iter().zip(&self.digits).enumerate() {
                 let out = &mut panel[digit.clone()];
                 dispatch_words(SqueezePanel { panel: whole, squeezes, out });
-                dispatch(Sizes { panel: out, shift, out: &mut sizes });
+                dispatch_narrow(Sizes { panel: out, shift, out: &mut sizes });
             }
             sizes
         };

@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::parallel::{self, Interrupt};
-use crate::simd::{Kernel, Real, RealKernel, Vectors, dispatch, dispatch_reals};
+use crate::simd::{Kernel, Real, RealKernel, Vectors, dispatch_narrow, dispatch_reals};
 use crate::tiles::{Differences, Form, Panels, Power, Products, QUAD, Quads, ROWS, Rows, TASK, each, tile};
 
 use std::ops::Range;
@@ -228,7 +228,15 @@ pub(crate) fn mirror<T: Real>(out: &mut [T], n: usize, interrupt: &Interrupt) ->
             }
         }
         parallel::map(items, n * n > LARGE, interrupt, |(from, column, row, to)| {
-            dispatch(Transpose { from, from_columns: n, corner: [0, row], to, to_columns: n, column, width: half });
+            dispatch_narrow(Transpose {
+                from,
+                from_columns: n,
+                corner: [0, row],
+                to,
+                to_columns: n,
+                column,
+                width: half,
+            });
             Ok(())
         })
         .map(|_: Vec<()>| ())?;

@@ -13,7 +13,7 @@ use crate::labels::{self, Label};
 use crate::memory;
 use crate::parallel::{self, Interrupt};
 use crate::scores::{LANES, Score};
-use crate::simd::{Kernel, dispatch};
+use crate::simd::{Kernel, dispatch_narrow};
 use crate::sort;
 
 /// Up to this many pairs they are compared at once.
@@ -239,7 +239,7 @@ impl<S: Score> Room<S> {
         };
         self.crowded.clear();
         let (ends, cells, crowded) = (&mut self.ends[..], &mut self.cells[..], &mut self.crowded);
-        let mut doubled_u = u128::from(dispatch(Block { scores, ids, low, slope, bins, ends, cells, crowded }));
+        let mut doubled_u = u128::from(dispatch_narrow(Block { scores, ids, low, slope, bins, ends, cells, crowded }));
         for &(start, mid, end) in &self.crowded {
             let cells = &self.cells[start as usize..end as usize];
             doubled_u += halves(cells, (mid - start) as usize, depth + 1, None, interrupt)?;
@@ -283,7 +283,7 @@ fn halves<S: Score>(
     if n_pos == 0 || n_neg == 0 {
         return Ok(0);
     }
-    let (low, high, _) = dispatch(Extremes(cells));
+    let (low, high, _) = dispatch_narrow(Extremes(cells));
     if low == high {
         return Ok(n_pos as u128 * n_neg as u128);
     }
@@ -403,7 +403,7 @@ trait Classes<S: Score>: Sync {
 
 impl<S: Score, L: Label> Classes<S> for &[L] {
     fn assign(&self, first: usize, scores: &[S], ids: &mut [u16], wide: &Wide<S>) -> (bool, bool) {
-        dispatch(Assign { scores, labels: &self[first..first + scores.len()], ids, wide })
+        dispatch_narrow(Assign { scores, labels: &self[first..first + scores.len()], ids, wide })
     }
 
     fn two_valued(&self) -> bool {
@@ -647,8 +647,8 @@ impl<L: Label> Kernel for ReadLabels<'_, L> {
 pub(crate) fn in_one_block<S: Score, L: Label>(scores: &[S], labels: &[L], interrupt: &Interrupt) -> Result<Outcome> {
     let n = scores.len();
     let mut room = Room::<S>::new(n)?;
-    let usual = dispatch(ReadLabels { labels, positive: &mut room.ids });
-    let (low, high, nan) = dispatch(Extremes(scores));
+    let usual = dispatch_narrow(ReadLabels { labels, positive: &mut room.ids });
+    let (low, high, nan) = dispatch_narrow(Extremes(scores));
     if nan {
         return Ok(Outcome::NotANumber);
     }
@@ -687,7 +687,7 @@ pub(crate) fn few<S: Score, L: Label, const N: usize>(scores: &[S], labels: &[L]
     }
     let n_pos = n - front;
     (front * n_pos <= FEW_IN_ALL).then(|| {
-        let doubled_u = dispatch(AllPairs { cells: &cells, n_neg: front, pos: &cells[front..n] });
+        let doubled_u = dispatch_narrow(AllPairs { cells: &cells, n_neg: front, pos: &cells[front..n] });
         Outcome::Counted(doubled_u.into(), n_pos)
     })
 }
@@ -855,10 +855,10 @@ impl<S: Score> Narrow<S> {
             *cell = scores[usize::from(place)];
         }
         (self.bins.n_neg, self.bins.n_pos) = (places.n_neg, places.n - places.n_neg);
-        if !dispatch(Assigned { cells, bins: &mut self.bins }) {
+        if !dispatch_narrow(Assigned { cells, bins: &mut self.bins }) {
             return None;
         }
-        let Some(below) = dispatch(Compared(&mut self.bins)) else {
+        let Some(below) = dispatch_narrow(Compared(&mut self.bins)) else {
             self.pause = PAUSE;
             return None;
         };

@@ -8,7 +8,7 @@ use std::f64::consts::{LN_2, PI, SQRT_2};
 
 use crate::error::Result;
 use crate::parallel::Interrupt;
-use crate::simd::{Kernel, dispatch};
+use crate::simd::{Kernel, dispatch_narrow};
 
 /// Counters whose words are made at once.
 pub const LANES: usize = 16;
@@ -59,6 +59,13 @@ fn wide_keys(key: [u32; 2]) -> [[u64; 2]; 10] {
     keys.map(|key| key.map(u64::from))
 }
 
+/// Some rounds, without a loop: whether the compiler unrolls one depends on the length of its body.
+macro_rules! rounds {
+    ($words:ident, $keys:ident, $($round:literal)*) => {
+        $($words = wide_round($words, $keys[$round]);)*
+    };
+}
+
 /// Run `$take` with the words of each of [`LANES`] counters from one on, and their lane. A closure would not be sure to be
 /// inlined, and compiled for the instructions of the caller.
 macro_rules! each_counter {
@@ -72,9 +79,7 @@ macro_rules! each_counter {
             let a = u64::from(counter[0].wrapping_add($lane as u32)) * m[0];
             let b = u64::from(((a >> 32) ^ u64::from(counter[3]) ^ keys[0][1]) as u32) * m[1];
             let mut $words = [(b >> 32) ^ next, b, (product >> 32) ^ a ^ keys[1][1], product];
-            for key in &keys[2..] {
-                $words = wide_round($words, *key);
-            }
+            rounds!($words, keys, 2 3 4 5 6 7 8 9);
             $take
         }
     };
@@ -200,9 +205,7 @@ impl Kernel for FirstWords<'_> {
                 for lane in 0..LANES {
                     let stream = start.wrapping_add(lane as u64);
                     let mut x = [block as u64, self.purpose.into(), stream, stream >> 32];
-                    for key in keys {
-                        x = wide_round(x, key);
-                    }
+                    rounds!(x, keys, 0 1 2 3 4 5 6 7 8 9);
                     for i in 0..4 {
                         words[i][lane] = x[i] as u32;
                     }
@@ -219,7 +222,7 @@ impl Kernel for FirstWords<'_> {
 
 /// The first words of the streams of a purpose from one on, for many at once.
 pub fn first_words(seed: u64, first_stream: u64, purpose: u32, out: &mut [[u32; BATCH]]) {
-    dispatch(FirstWords { key: key(seed), first: first_stream, purpose, out });
+    dispatch_narrow(FirstWords { key: key(seed), first: first_stream, purpose, out });
 }
 
 /// Pairs of normals that are made at once: with fewer a processor waits for one step after the other.
@@ -252,13 +255,12 @@ impl Steps {
 }
 
 /// Add a coefficient to each series and multiply it by its variable.
-#[inline(always)]
-fn series_step<const SERIES: usize>(mut series: [(&mut [f64; N], f64, &[f64; N]); SERIES]) {
-    for i in 0..N {
-        for (sum, coefficient, variable) in &mut series {
-            sum[i] = (sum[i] + *coefficient) * variable[i];
+macro_rules! series_step {
+    ($($sum:ident, $coefficient:expr, $variable:ident);*) => {
+        for i in 0..N {
+            $($sum[i] = ($sum[i] + $coefficient) * $variable[i];)*
         }
-    }
+    };
 }
 
 /// Two independent normals from each two words (Box & Muller 1958), of which the lower halves count.
@@ -312,12 +314,12 @@ fn normal_pairs(u: &[u64; N], v: &[u64; N], steps: &mut Steps, normals: &mut [[f
         ln[i] = s2[i] * (1.0 / 17.0);
     }
     // a loop over these steps is not unrolled at every level of optimisation, and half as fast then
-    series_step([(ln, LN[0], s2), (cos, COS[0], angle2), (sin, SIN[0], angle2)]);
-    series_step([(ln, LN[1], s2), (cos, COS[1], angle2), (sin, SIN[1], angle2)]);
-    series_step([(ln, LN[2], s2), (cos, COS[2], angle2), (sin, SIN[2], angle2)]);
-    series_step([(ln, LN[3], s2), (cos, COS[3], angle2), (sin, SIN[3], angle2)]);
-    series_step([(ln, LN[4], s2), (cos, COS[4], angle2)]);
-    series_step([(ln, LN[5], s2), (cos, COS[5], angle2)]);
+    series_step!(ln, LN[0], s2; cos, COS[0], angle2; sin, SIN[0], angle2);
+    series_step!(ln, LN[1], s2; cos, COS[1], angle2; sin, SIN[1], angle2);
+    series_step!(ln, LN[2], s2; cos, COS[2], angle2; sin, SIN[2], angle2);
+    series_step!(ln, LN[3], s2; cos, COS[3], angle2; sin, SIN[3], angle2);
+    series_step!(ln, LN[4], s2; cos, COS[4], angle2);
+    series_step!(ln, LN[5], s2; cos, COS[5], angle2);
     for (half, normals) in normals.iter_mut().enumerate() {
         for lane in 0..LANES {
             let i = half * LANES + lane;
@@ -388,7 +390,7 @@ impl Queue {
     /// The normals of the halves in the queue, which is empty then.
     pub fn drain(&mut self) -> &[[f64; HALF]] {
         let n = std::mem::take(&mut self.queued);
-        dispatch(Drain { queue: self, n });
+        dispatch_narrow(Drain { queue: self, n });
         self.n_tiles = 0;
         &self.normals[..n]
     }
@@ -511,9 +513,9 @@ impl Integers {
         let tiles = out.len().div_ceil(if paired { 2 * TILE } else { TILE });
         self.counter[0] = self.counter[0].wrapping_add((tiles * LANES) as u32);
         if paired {
-            dispatch(Below::<true> { key, counter, n, out })
+            dispatch_narrow(Below::<true> { key, counter, n, out })
         } else {
-            dispatch(Below::<false> { key, counter, n, out })
+            dispatch_narrow(Below::<false> { key, counter, n, out })
         }
     }
 }

@@ -83,12 +83,13 @@ pub fn dispatch<K: Kernel>(kernel: K) -> K::Output {
     dispatch_at(level(), kernel)
 }
 
+/// Run a kernel that wider registers than those of AVX2 make no faster, and for which there is no code with them.
+pub fn dispatch_narrow<K: Kernel>(kernel: K) -> K::Output {
+    dispatch_narrow_at(level(), kernel)
+}
+
 #[cfg(target_arch = "x86_64")]
 fn dispatch_at<K: Kernel>(level: Level, kernel: K) -> K::Output {
-    #[target_feature(enable = "avx2,fma,popcnt")]
-    fn avx2<K: Kernel>(kernel: K) -> K::Output {
-        kernel.run()
-    }
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,popcnt")]
     fn avx512<K: Kernel>(kernel: K) -> K::Output {
         kernel.run()
@@ -96,13 +97,30 @@ fn dispatch_at<K: Kernel>(level: Level, kernel: K) -> K::Output {
     match level {
         // SAFETY: `best` saw the features of this level, and `level` never goes above `best`.
         Level::Avx512 | Level::Avx512Vpopcnt => unsafe { avx512(kernel) },
-        Level::Avx2 => unsafe { avx2(kernel) },
+        Level::Avx2 | Level::Baseline => dispatch_narrow_at(level, kernel),
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn dispatch_narrow_at<K: Kernel>(level: Level, kernel: K) -> K::Output {
+    #[target_feature(enable = "avx2,fma,popcnt")]
+    fn avx2<K: Kernel>(kernel: K) -> K::Output {
+        kernel.run()
+    }
+    match level {
         Level::Baseline => kernel.run(),
+        // SAFETY: as in `dispatch_at`; the levels above have these features too.
+        Level::Avx2 | Level::Avx512 | Level::Avx512Vpopcnt => unsafe { avx2(kernel) },
     }
 }
 
 #[cfg(not(target_arch = "x86_64"))]
 fn dispatch_at<K: Kernel>(_level: Level, kernel: K) -> K::Output {
+    kernel.run()
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn dispatch_narrow_at<K: Kernel>(_level: Level, kernel: K) -> K::Output {
     kernel.run()
 }
 

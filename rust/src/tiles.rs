@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::error::Result;
 use crate::memory;
 use crate::parallel::Interrupt;
-use crate::simd::{Kernel, Real, Vectors, dispatch};
+use crate::simd::{Kernel, Real, Vectors, dispatch_narrow};
 
 /// Rows that lie side by side in [`Quads`].
 pub(crate) const QUAD: usize = 4;
@@ -165,7 +165,7 @@ impl<'a, T: Real> Rows<'a, T> {
             None => Cow::Borrowed(x),
         };
         let mut halves = memory::filled(T::default(), values.len() / d, NORMS)?;
-        dispatch(HalfNorms { values: &values, d, halves: &mut halves });
+        dispatch_narrow(HalfNorms { values: &values, d, halves: &mut halves });
         Ok(Self { values, halves, d })
     }
 
@@ -177,7 +177,7 @@ impl<'a, T: Real> Rows<'a, T> {
             }
         }
         let mut halves = memory::filled(T::default(), x.len() / d, NORMS)?;
-        dispatch(HalfNorms { values: &x, d, halves: &mut halves });
+        dispatch_narrow(HalfNorms { values: &x, d, halves: &mut halves });
         Ok(Self { values: Cow::Owned(x), halves, d })
     }
 
@@ -273,7 +273,7 @@ impl<T: Real> Panels<T> {
             }
         }
         let mut halves = memory::filled(T::default(), padded, NORMS)?;
-        dispatch(PanelNorms { values: &values[start..], d, halves: &mut halves });
+        dispatch_narrow(PanelNorms { values: &values[start..], d, halves: &mut halves });
         Ok(Self { values, start, halves, n, d })
     }
 

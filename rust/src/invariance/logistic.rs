@@ -15,7 +15,7 @@ use super::exact::Exact;
 use super::moments::check_rows;
 use crate::error::{Error, Result};
 use crate::memory;
-use crate::simd::{Kernel, Real, RealKernel, Vectors, dispatch, dispatch_reals};
+use crate::simd::{Kernel, Real, RealKernel, Vectors, dispatch_narrow, dispatch_reals};
 
 /// Rows side by side.
 const LANES: usize = 16;
@@ -129,7 +129,7 @@ impl Samples {
         let width = self.d + 1;
         let mut out = vec![0.0; self.environments.len() * width * width];
         for (rows, out) in self.environments.iter().zip(out.chunks_exact_mut(width * width)) {
-            dispatch(Inputs { d: self.d, rows, out });
+            dispatch_narrow(Inputs { d: self.d, rows, out });
             for j in 0..width {
                 for k in 0..j {
                     out[k * width + j] = out[j * width + k];
@@ -762,7 +762,7 @@ impl Environments for Samples {
 
     fn errors(&self, theta: &[f64]) -> Vec<f64> {
         let known = theta.iter().all(|value| value.is_finite());
-        let error = |rows: &Rows| match dispatch(Wrong { rows, theta }) {
+        let error = |rows: &Rows| match dispatch_narrow(Wrong { rows, theta }) {
             Some(wrong) if known => wrong as f64 / rows.n as f64,
             _ => f64::NAN,
         };

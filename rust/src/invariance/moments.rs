@@ -4,7 +4,7 @@ use super::environments::{Batch, Environments, Needs, Task, shares};
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::parallel::{self, Interrupt};
-use crate::simd::{Kernel, RealKernel, Vectors, dispatch, dispatch_reals};
+use crate::simd::{Kernel, RealKernel, Vectors, dispatch_narrow, dispatch_reals};
 
 /// Numbers that columns of matrices are filled up to multiples of.
 const LANES: usize = 8;
@@ -126,7 +126,11 @@ impl Moments {
                         row[..d].copy_from_slice(x);
                         row[width] = *y;
                     }
-                    dispatch(AddProducts { width: width + 1, rows: &row[..y.len() * (width + 1)], sums: &mut sums });
+                    dispatch_narrow(AddProducts {
+                        width: width + 1,
+                        rows: &row[..y.len() * (width + 1)],
+                        sums: &mut sums,
+                    });
                 }
                 let n = y.len() as f64;
                 for sum in &mut sums {

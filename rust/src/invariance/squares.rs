@@ -9,7 +9,7 @@ use super::objectives::{add, dot};
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::parallel::{self, Interrupt};
-use crate::simd::{Kernel, dispatch};
+use crate::simd::{Kernel, dispatch_narrow};
 
 /// Rows between two looks at the interrupt.
 const ROWS: usize = 256;
@@ -75,7 +75,7 @@ impl Squares {
                     row[..d].copy_from_slice(x);
                     row[width] = *y;
                 }
-                dispatch(Products { rows: &buffer[..y.len() * size], size, sums });
+                dispatch_narrow(Products { rows: &buffer[..y.len() * size], size, sums });
             }
             for sums in sums.chunks_exact_mut(size * size) {
                 for j in 0..size {
