@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::gram::{Chosen, InstanceKernel, LARGE, check_finite, with_form};
 use crate::memory;
 use crate::parallel::{self, Interrupt};
-use crate::simd::{Kernel, Real, RealKernel, Vectors, dispatch_narrow, dispatch_reals};
+use crate::simd::{Kernel, Real, RealKernel, Vectors, dispatch, dispatch_reals};
 use crate::tiles::{Form, Panels, Products, QUAD, Quads, ROWS, Rows, TASK, each, tile};
 
 /// Instances of a panel.
@@ -219,7 +219,7 @@ impl KernelRows {
         for (i, &coefficient) in coefficients.iter().enumerate() {
             interrupt.check()?;
             if coefficient != 0.0 {
-                dispatch_narrow(Add { sums: &mut sums, row: self.row(i)?, coefficient });
+                dispatch(Add { sums: &mut sums, row: self.row(i)?, coefficient });
             }
         }
         sums.truncate(self.n);

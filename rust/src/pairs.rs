@@ -13,7 +13,7 @@ use crate::labels::{self, Label};
 use crate::memory;
 use crate::parallel::{self, Interrupt};
 use crate::scores::{LANES, Score};
-use crate::simd::{Kernel, dispatch_narrow};
+use crate::simd::{Kernel, dispatch, dispatch_narrow};
 use crate::sort;
 
 /// Up to this many pairs they are compared at once.
@@ -403,7 +403,7 @@ trait Classes<S: Score>: Sync {
 
 impl<S: Score, L: Label> Classes<S> for &[L] {
     fn assign(&self, first: usize, scores: &[S], ids: &mut [u16], wide: &Wide<S>) -> (bool, bool) {
-        dispatch_narrow(Assign { scores, labels: &self[first..first + scores.len()], ids, wide })
+        dispatch(Assign { scores, labels: &self[first..first + scores.len()], ids, wide })
     }
 
     fn two_valued(&self) -> bool {

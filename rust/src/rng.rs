@@ -8,7 +8,7 @@ use std::f64::consts::{LN_2, PI, SQRT_2};
 
 use crate::error::Result;
 use crate::parallel::Interrupt;
-use crate::simd::{Kernel, dispatch_narrow};
+use crate::simd::{Kernel, dispatch};
 
 /// Counters whose words are made at once.
 pub const LANES: usize = 16;
@@ -59,30 +59,27 @@ fn wide_keys(key: [u32; 2]) -> [[u64; 2]; 10] {
     keys.map(|key| key.map(u64::from))
 }
 
-/// Some rounds, without a loop: whether the compiler unrolls one depends on the length of its body.
-macro_rules! rounds {
-    ($words:ident, $keys:ident, $($round:literal)*) => {
-        $($words = wide_round($words, $keys[$round]);)*
-    };
-}
-
-/// Run `$take` with the words of each of [`LANES`] counters from one on, and their lane. A closure would not be sure to be
-/// inlined, and compiled for the instructions of the caller.
-macro_rules! each_counter {
-    ($counter:expr, $keys:expr, |$lane:ident, $words:ident| $take:block) => {
-        let (counter, keys, m): ([u32; 4], &[[u64; 2]; 10], _) = ($counter, $keys, MULTIPLIERS.map(u64::from));
-        // of the first two rounds, half is the same in all lanes
-        let b = u64::from(counter[2]) * m[1];
-        let (same, next) = ((b >> 32) ^ u64::from(counter[1]) ^ keys[0][0], b ^ keys[1][0]);
-        let product = u64::from(same as u32) * m[0];
-        for $lane in 0..LANES {
-            let a = u64::from(counter[0].wrapping_add($lane as u32)) * m[0];
-            let b = u64::from(((a >> 32) ^ u64::from(counter[3]) ^ keys[0][1]) as u32) * m[1];
-            let mut $words = [(b >> 32) ^ next, b, (product >> 32) ^ a ^ keys[1][1], product];
-            rounds!($words, keys, 2 3 4 5 6 7 8 9);
-            $take
+/// The words of [`LANES`] counters from one on, lane by lane.
+#[inline(always)]
+fn lanes_of_words(counter: [u32; 4], keys: &[[u64; 2]; 10]) -> [[u64; LANES]; 4] {
+    const M: [u64; 2] = [MULTIPLIERS[0] as u64, MULTIPLIERS[1] as u64];
+    // of the first two rounds, half is the same in all lanes
+    let b = u64::from(counter[2]) * M[1];
+    let (same, next) = ((b >> 32) ^ u64::from(counter[1]) ^ keys[0][0], b ^ keys[1][0]);
+    let product = u64::from(same as u32) * M[0];
+    let mut words = [[0; LANES]; 4];
+    for lane in 0..LANES {
+        let a = u64::from(counter[0].wrapping_add(lane as u32)) * M[0];
+        let b = u64::from(((a >> 32) ^ u64::from(counter[3]) ^ keys[0][1]) as u32) * M[1];
+        let mut x = [(b >> 32) ^ next, b, (product >> 32) ^ a ^ keys[1][1], product];
+        for key in &keys[2..] {
+            x = wide_round(x, *key);
         }
-    };
+        for i in 0..4 {
+            words[i][lane] = x[i];
+        }
+    }
+    words
 }
 
 /// A stream of random words.
@@ -205,7 +202,9 @@ impl Kernel for FirstWords<'_> {
                 for lane in 0..LANES {
                     let stream = start.wrapping_add(lane as u64);
                     let mut x = [block as u64, self.purpose.into(), stream, stream >> 32];
-                    rounds!(x, keys, 0 1 2 3 4 5 6 7 8 9);
+                    for key in keys {
+                        x = wide_round(x, key);
+                    }
                     for i in 0..4 {
                         words[i][lane] = x[i] as u32;
                     }
@@ -222,7 +221,7 @@ impl Kernel for FirstWords<'_> {
 
 /// The first words of the streams of a purpose from one on, for many at once.
 pub fn first_words(seed: u64, first_stream: u64, purpose: u32, out: &mut [[u32; BATCH]]) {
-    dispatch_narrow(FirstWords { key: key(seed), first: first_stream, purpose, out });
+    dispatch(FirstWords { key: key(seed), first: first_stream, purpose, out });
 }
 
 /// Pairs of normals that are made at once: with fewer a processor waits for one step after the other.
@@ -255,12 +254,13 @@ impl Steps {
 }
 
 /// Add a coefficient to each series and multiply it by its variable.
-macro_rules! series_step {
-    ($($sum:ident, $coefficient:expr, $variable:ident);*) => {
-        for i in 0..N {
-            $($sum[i] = ($sum[i] + $coefficient) * $variable[i];)*
+#[inline(always)]
+fn series_step<const SERIES: usize>(mut series: [(&mut [f64; N], f64, &[f64; N]); SERIES]) {
+    for i in 0..N {
+        for (sum, coefficient, variable) in &mut series {
+            sum[i] = (sum[i] + *coefficient) * variable[i];
         }
-    };
+    }
 }
 
 /// Two independent normals from each two words (Box & Muller 1958), of which the lower halves count.
@@ -314,12 +314,12 @@ fn normal_pairs(u: &[u64; N], v: &[u64; N], steps: &mut Steps, normals: &mut [[f
         ln[i] = s2[i] * (1.0 / 17.0);
     }
     // a loop over these steps is not unrolled at every level of optimisation, and half as fast then
-    series_step!(ln, LN[0], s2; cos, COS[0], angle2; sin, SIN[0], angle2);
-    series_step!(ln, LN[1], s2; cos, COS[1], angle2; sin, SIN[1], angle2);
-    series_step!(ln, LN[2], s2; cos, COS[2], angle2; sin, SIN[2], angle2);
-    series_step!(ln, LN[3], s2; cos, COS[3], angle2; sin, SIN[3], angle2);
-    series_step!(ln, LN[4], s2; cos, COS[4], angle2);
-    series_step!(ln, LN[5], s2; cos, COS[5], angle2);
+    series_step([(ln, LN[0], s2), (cos, COS[0], angle2), (sin, SIN[0], angle2)]);
+    series_step([(ln, LN[1], s2), (cos, COS[1], angle2), (sin, SIN[1], angle2)]);
+    series_step([(ln, LN[2], s2), (cos, COS[2], angle2), (sin, SIN[2], angle2)]);
+    series_step([(ln, LN[3], s2), (cos, COS[3], angle2), (sin, SIN[3], angle2)]);
+    series_step([(ln, LN[4], s2), (cos, COS[4], angle2)]);
+    series_step([(ln, LN[5], s2), (cos, COS[5], angle2)]);
     for (half, normals) in normals.iter_mut().enumerate() {
         for lane in 0..LANES {
             let i = half * LANES + lane;
@@ -390,7 +390,7 @@ impl Queue {
     /// The normals of the halves in the queue, which is empty then.
     pub fn drain(&mut self) -> &[[f64; HALF]] {
         let n = std::mem::take(&mut self.queued);
-        dispatch_narrow(Drain { queue: self, n });
+        dispatch(Drain { queue: self, n });
         self.n_tiles = 0;
         &self.normals[..n]
     }
@@ -410,9 +410,11 @@ impl Kernel for Drain<'_> {
         for &(stream, first, halves) in &tiles[..*n_tiles] {
             let start = halves * LANES;
             if let (Some(u), Some(v)) = (u[start..].first_chunk_mut::<N>(), v[start..].first_chunk_mut::<N>()) {
-                each_counter!([first, *purpose, stream as u32, (stream >> 32) as u32], keys, |lane, words| {
-                    [u[lane], v[lane], u[LANES + lane], v[LANES + lane]] = words;
-                });
+                let words = lanes_of_words([first, *purpose, stream as u32, (stream >> 32) as u32], keys);
+                u[..LANES].copy_from_slice(&words[0]);
+                v[..LANES].copy_from_slice(&words[1]);
+                u[LANES..].copy_from_slice(&words[2]);
+                v[LANES..].copy_from_slice(&words[3]);
             }
         }
         let words = u.as_chunks().0.iter().zip(v.as_chunks().0);
@@ -455,9 +457,11 @@ impl<const PAIRED: bool> Kernel for Below<'_, PAIRED> {
         let (mut block, mut rejected) = (self.counter[0], 0);
         for tile in self.out.chunks_mut(if PAIRED { 2 * TILE } else { TILE }) {
             let (mut first, mut second, mut rejects) = ([[0; LANES]; 4], [[0; LANES]; 4], 0);
-            each_counter!([block, self.counter[1], self.counter[2], self.counter[3]], &keys, |lane, words| {
-                for i in 0..4 {
-                    let mut product = u64::from(words[i] as u32) * u64::from(n);
+            let counter = [block, self.counter[1], self.counter[2], self.counter[3]];
+            let words = lanes_of_words(counter, &keys);
+            for i in 0..4 {
+                for lane in 0..LANES {
+                    let mut product = u64::from(words[i][lane] as u32) * u64::from(n);
                     let number = (product >> 32) as u32;
                     if PAIRED {
                         product = u64::from(product as u32) * u64::from(n);
@@ -467,7 +471,7 @@ impl<const PAIRED: bool> Kernel for Below<'_, PAIRED> {
                     second[i][lane] = if reject { n } else { (product >> 32) as u32 };
                     rejects += u32::from(reject);
                 }
-            });
+            }
             let (first, second) = (first.as_flattened(), second.as_flattened());
             block = block.wrapping_add(LANES as u32);
             if tile.len() == if PAIRED { 2 * TILE } else { TILE } {
@@ -513,9 +517,9 @@ impl Integers {
         let tiles = out.len().div_ceil(if paired { 2 * TILE } else { TILE });
         self.counter[0] = self.counter[0].wrapping_add((tiles * LANES) as u32);
         if paired {
-            dispatch_narrow(Below::<true> { key, counter, n, out })
+            dispatch(Below::<true> { key, counter, n, out })
         } else {
-            dispatch_narrow(Below::<false> { key, counter, n, out })
+            dispatch(Below::<false> { key, counter, n, out })
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::memory;
 use crate::parallel::{self, Interrupt};
 use crate::rng::{BATCH, HALF, HALVES, LANES, Queue, Stream, first_words};
-use crate::simd::{Kernel, Real, dispatch_narrow};
+use crate::simd::{Kernel, Real, dispatch};
 
 /// Instances of one kind: N(mean, deviation^2 I).
 #[derive(Clone, Debug)]
@@ -373,12 +373,12 @@ fn block<T: Real>(
             tile += 1;
             if queue.is_full() {
                 interrupt.check()?;
-                dispatch_narrow(Take { sink: &mut sink, normals: queue.drain(), given: &given[..halves] });
+                dispatch(Take { sink: &mut sink, normals: queue.drain(), given: &given[..halves] });
                 halves = 0;
             }
         }
     }
-    dispatch_narrow(Take { sink: &mut sink, normals: queue.drain(), given: &given[..halves] });
+    dispatch(Take { sink: &mut sink, normals: queue.drain(), given: &given[..halves] });
     Ok(())
 }
 
