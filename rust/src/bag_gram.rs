@@ -169,8 +169,8 @@ struct Columns<'a, T, G> {
 /// Fold at most [`TOGETHER`] rows of a panel, one after the other.
 #[inline(always)]
 fn fold_rows<T: Real, S: Vectors<T>, G: Fold<T>>(simd: S, fold: G, rows: &[T], shifts: &[T]) -> [T; WIDEST] {
-    let registers = T::LANES / S::WIDTH; // at most 4
-    let (mut folded, mut now) = ([simd.splat(T::default()); 8], [simd.splat(T::default()); 8]);
+    let registers = T::LANES / S::WIDTH; // at most 16
+    let (mut folded, mut now) = ([simd.splat(T::default()); 16], [simd.splat(T::default()); 16]);
     each!(i < registers => { now[i] = simd.load(&shifts[i * S::WIDTH..]) });
     each!(i < registers => { folded[i] = fold.each(simd, simd.load(&rows[i * S::WIDTH..]), now[i]) });
     for row in rows[T::LANES..].chunks_exact(T::LANES) {

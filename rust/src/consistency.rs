@@ -479,6 +479,7 @@ impl Moments {
 const SUMS: usize = 16;
 
 /// Moments of some numbers.
+#[derive(Clone)]
 struct MomentsOf<'a>(&'a [f64]);
 
 impl RealKernel<f64> for MomentsOf<'_> {
@@ -486,9 +487,9 @@ impl RealKernel<f64> for MomentsOf<'_> {
     #[inline(always)]
     fn run<S: Vectors<f64>>(self, simd: S) -> Moments {
         let (chunks, rest) = self.0.as_chunks::<SUMS>();
-        let registers = SUMS / S::WIDTH; // at most 8
-        let mut all = [simd.splat(0.0); 8];
-        let (mut low, mut high) = ([simd.splat(f64::INFINITY); 8], [simd.splat(f64::NEG_INFINITY); 8]);
+        let registers = SUMS / S::WIDTH; // at most 16
+        let mut all = [simd.splat(0.0); SUMS];
+        let (mut low, mut high) = ([simd.splat(f64::INFINITY); SUMS], [simd.splat(f64::NEG_INFINITY); SUMS]);
         for x in chunks {
             each!(i < registers => {
                 let x = simd.load(&x[i * S::WIDTH..]);
@@ -509,7 +510,7 @@ impl RealKernel<f64> for MomentsOf<'_> {
             (min[i], max[i]) = (min[i].min(x), max[i].max(x));
         }
         let mean = sums.iter().sum::<f64>() / self.0.len().max(1) as f64;
-        let (middle, mut all) = (simd.splat(mean), [simd.splat(0.0); 8]);
+        let (middle, mut all) = (simd.splat(mean), [simd.splat(0.0); SUMS]);
         for x in chunks {
             each!(i < registers => {
                 let step = simd.sub(simd.load(&x[i * S::WIDTH..]), middle);
@@ -662,7 +663,7 @@ mod tests {
     use crate::error::Error;
     use crate::error_sets::ErrorSets;
     use crate::rng::fill_normals;
-    use crate::simd::words_on_every_level;
+    use crate::simd::{reals_on_every_level, words_on_every_level};
 
     /// Flags of `n` samples a set; samples with number 3 modulo 7 are in every set, those with 5 in none.
     fn flags(n_sets: usize, n: usize) -> Vec<u8> {
@@ -709,6 +710,26 @@ mod tests {
                     assert_eq!(columns.sizes[i], square[i * (n_sets + 1)]);
                 }
                 assert_eq!(pairs.next(), None);
+            }
+        }
+    }
+
+    #[test]
+    fn moments_are_the_same_on_every_path() {
+        for n in [0, 1, 15, 16, 17, 100] {
+            let values: Vec<f64> = (0..n).map(|i| f64::from(i * i % 37) / 7.0 - 1.0).collect();
+            let mean = values.iter().sum::<f64>() / f64::from(n.max(1));
+            let squares = values.iter().map(|x| (x - mean).powi(2)).sum::<f64>();
+            let paths = reals_on_every_level(&MomentsOf(&values));
+            for moments in &paths {
+                assert_eq!(moments.n, values.len() as u64);
+                assert!((moments.mean - mean).abs() < 1e-14 && (moments.squares - squares).abs() < 1e-12, "{n}");
+                assert_eq!(moments.min, values.iter().copied().fold(f64::INFINITY, f64::min));
+                assert_eq!(moments.max, values.iter().copied().fold(f64::NEG_INFINITY, f64::max));
+                assert_eq!(
+                    [moments.mean, moments.squares].map(f64::to_bits),
+                    [paths[0].mean, paths[0].squares].map(f64::to_bits)
+                );
             }
         }
     }

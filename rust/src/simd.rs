@@ -572,8 +572,8 @@ macro_rules! real {
                     // SAFETY: as in `dispatch_at`.
                     Level::Avx512 | Level::Avx512Vpopcnt => unsafe { avx512(kernel) },
                     Level::Avx2 => unsafe { avx2(kernel) },
-                    // one at a time: each multiply-add is a call here, which takes all the time, and code that calls is large
-                    Level::Baseline => kernel.run(Plain::<1>),
+                    // a quarter of those of elsewhere: each multiply-add is a call, which takes all the time, and calls are large
+                    Level::Baseline => kernel.run(Plain::<{ $plain / 4 }>),
                 }
             }
             #[cfg(not(target_arch = "x86_64"))]

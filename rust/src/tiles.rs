@@ -23,11 +23,12 @@ const LINE: usize = 64;
 const COPY: &str = "a copy of the instances";
 const NORMS: &str = "the norms of the instances";
 
-/// Do something for each index below a constant, at most 8, without a loop: only what is indexed by constants can stay in
+/// Do something for each index below a constant, at most 16, without a loop: only what is indexed by constants can stay in
 /// registers, and whether the compiler unrolls a loop depends on the length of its body.
 macro_rules! each {
     ($i:ident < $n:ident => $body:block) => {
-        each!($i < $n, 0 1 2 3 4 5 6 7 => $body)
+        debug_assert!($n <= 16);
+        each!($i < $n, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 => $body)
     };
     ($i:ident < $n:ident, $($k:literal)* => $body:block) => {
         $({
