@@ -59,7 +59,7 @@ impl RealKernel<f64> for Levels<'_> {
             mode[lane] = ((a + 1.0) * (b + 1.0) / (n + 2.0)).floor().min(a.min(b)).max((a + b - n).max(0.0));
         }
         let mut pairs = Pairs { a: [a; STEPS], b: [b; STEPS], both: [mode; STEPS], weights: [[1.0; LANES]; STEPS] };
-        let (mut mean, mut total, mut steps) = ([0.0; LANES], [1.0; LANES], 1);
+        let (mut mean, mut total) = ([0.0; LANES], [1.0; LANES]);
         // Upwards, and then downwards: what is in the first set but not in the second is distributed likewise, with those
         // that are not in the second in their place, and goes up.
         for down in [false, true] {
@@ -70,29 +70,29 @@ impl RealKernel<f64> for Levels<'_> {
                 }
                 outside[lane] = n - a[lane] - others[lane];
             }
-            let mut left = true;
-            while left {
-                let (one, zero, negligible) = (simd.splat(1.0), simd.splat(0.0), simd.splat(NEGLIGIBLE));
-                for lane in (0..LANES).step_by(S::WIDTH) {
-                    let (a, others, i) =
-                        (simd.load(&a[lane..]), simd.load(&others[lane..]), simd.load(&chosen[lane..]));
-                    // 0 at the end of what is possible, and a weight that is 0 stays so
-                    let up = simd.add(i, one);
-                    let ways = simd.mul(simd.sub(a, i), simd.sub(others, i));
-                    let ratio = simd.div(ways, simd.mul(up, simd.add(simd.load(&outside[lane..]), up)));
-                    let next = simd.mul(simd.load(&weight[lane..]), ratio);
-                    let next = simd.select(negligible, next, next, zero);
-                    simd.store(simd.add(simd.load(&total[lane..]), next), &mut total[lane..]);
-                    simd.store(next, &mut weight[lane..]);
-                    simd.store(up, &mut chosen[lane..]);
-                    simd.store(next, &mut pairs.weights[steps][lane..]);
-                    simd.store(if down { simd.sub(a, up) } else { up }, &mut pairs.both[steps][lane..]);
+            let (one, zero, negligible) = (simd.splat(1.0), simd.splat(0.0), simd.splat(NEGLIGIBLE));
+            let mut first = usize::from(!down); // the likeliest number itself, on the way up
+            loop {
+                for step in first..STEPS {
+                    for lane in (0..LANES).step_by(S::WIDTH) {
+                        let (a, i) = (simd.load(&a[lane..]), simd.load(&chosen[lane..]));
+                        // 0 at the end of what is possible, and a weight that is 0 stays so
+                        let up = simd.add(i, one);
+                        let ways = simd.mul(simd.sub(a, i), simd.sub(simd.load(&others[lane..]), i));
+                        let ratio = simd.div(ways, simd.mul(up, simd.add(simd.load(&outside[lane..]), up)));
+                        let next = simd.mul(simd.load(&weight[lane..]), ratio);
+                        let next = simd.select(negligible, next, next, zero);
+                        simd.store(simd.add(simd.load(&total[lane..]), next), &mut total[lane..]);
+                        simd.store(next, &mut weight[lane..]);
+                        simd.store(up, &mut chosen[lane..]);
+                        simd.store(next, &mut pairs.weights[step][lane..]);
+                        simd.store(if down { simd.sub(a, up) } else { up }, &mut pairs.both[step][lane..]);
+                    }
                 }
-                left = weight.iter().fold(0, |bits, weight| bits | weight.to_bits()) != 0;
-                steps += 1;
-                if steps == STEPS || !left {
-                    pairs.add(simd, measure, n, steps, &mut mean);
-                    steps = 0;
+                pairs.add(simd, measure, n, &mut mean);
+                first = 0;
+                if weight.iter().all(|&weight| weight <= 0.0) {
+                    break;
                 }
             }
         }
@@ -115,20 +115,20 @@ struct Pairs {
 }
 
 impl Pairs {
-    /// Add the measure at the first steps, times their weights.
+    /// Add the measure at the steps, times their weights.
     #[inline(always)]
-    fn add<S: Vectors<f64>>(&self, simd: S, measure: Measure, n: f64, steps: usize, mean: &mut [f64; LANES]) {
+    fn add<S: Vectors<f64>>(&self, simd: S, measure: Measure, n: f64, mean: &mut [f64; LANES]) {
         let mut terms = [[0.0; LANES]; STEPS];
         match measure {
-            Measure::Jaccard => self.fill(n, steps, &mut terms, jaccard),
-            Measure::Dice => self.fill(n, steps, &mut terms, dice),
-            Measure::Kappa => self.fill(n, steps, &mut terms, kappa),
-            Measure::DoubleFault => self.fill(n, steps, &mut terms, double_fault),
-            Measure::Phi => self.fill(n, steps, &mut terms, phi),
-            Measure::YuleQ => self.fill(n, steps, &mut terms, yule_q),
-            Measure::Agreement => self.fill(n, steps, &mut terms, agreement),
+            Measure::Jaccard => self.fill(n, &mut terms, jaccard),
+            Measure::Dice => self.fill(n, &mut terms, dice),
+            Measure::Kappa => self.fill(n, &mut terms, kappa),
+            Measure::DoubleFault => self.fill(n, &mut terms, double_fault),
+            Measure::Phi => self.fill(n, &mut terms, phi),
+            Measure::YuleQ => self.fill(n, &mut terms, yule_q),
+            Measure::Agreement => self.fill(n, &mut terms, agreement),
         }
-        for terms in &terms[..steps] {
+        for terms in &terms {
             for lane in (0..LANES).step_by(S::WIDTH) {
                 simd.store(simd.add(simd.load(&mean[lane..]), simd.load(&terms[lane..])), &mut mean[lane..]);
             }
@@ -137,9 +137,9 @@ impl Pairs {
 
     /// `value` must be a function and no closure, which would not be sure to be inlined.
     #[inline(always)]
-    fn fill(&self, n: f64, steps: usize, terms: &mut [[f64; LANES]; STEPS], value: impl Fn(f64, f64, f64, f64) -> f64) {
+    fn fill(&self, n: f64, terms: &mut [[f64; LANES]; STEPS], value: impl Fn(f64, f64, f64, f64) -> f64) {
         let sizes = self.a.as_flattened().iter().zip(self.b.as_flattened()).zip(self.both.as_flattened());
-        let terms = terms.as_flattened_mut()[..steps * LANES].iter_mut();
+        let terms = terms.as_flattened_mut().iter_mut();
         for ((term, ((&a, &b), &both)), &weight) in terms.zip(sizes).zip(self.weights.as_flattened()) {
             let value = weight * value(n, a, b, both);
             *term = if weight > 0.0 { value } else { 0.0 }; // that of an impossible size may be anything

@@ -724,8 +724,11 @@ mod tests {
             for moments in &paths {
                 assert_eq!(moments.n, values.len() as u64);
                 assert!((moments.mean - mean).abs() < 1e-14 && (moments.squares - squares).abs() < 1e-12, "{n}");
-                assert_eq!(moments.min, values.iter().copied().fold(f64::INFINITY, f64::min));
-                assert_eq!(moments.max, values.iter().copied().fold(f64::NEG_INFINITY, f64::max));
+                let range = [
+                    values.iter().copied().fold(f64::INFINITY, f64::min),
+                    values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+                ];
+                assert_eq!([moments.min, moments.max].map(f64::to_bits), range.map(f64::to_bits));
                 assert_eq!(
                     [moments.mean, moments.squares].map(f64::to_bits),
                     [paths[0].mean, paths[0].squares].map(f64::to_bits)
