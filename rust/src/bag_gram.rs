@@ -147,8 +147,16 @@ impl<T: Real, F: Form<T>> RealKernel<T> for Tiles<'_, T, F> {
     type Output = ();
     #[inline(always)]
     fn run<S: Vectors<T>>(mut self, simd: S) {
-        for quad in (0..self.quads.len()).step_by(if S::MANY { 2 } else { 1 }) {
-            if S::MANY { self.some::<S, 2>(simd, quad) } else { self.some::<S, 1>(simd, quad) }
+        // blocks are short: a quad that is left over would take twice the time beside itself
+        let mut quad = 0;
+        while quad < self.quads.len() {
+            if S::MANY && quad + 1 < self.quads.len() {
+                self.some::<S, 2>(simd, quad);
+                quad += 2;
+            } else {
+                self.some::<S, 1>(simd, quad);
+                quad += 1;
+            }
         }
     }
 }
