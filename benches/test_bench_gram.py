@@ -2,10 +2,10 @@
 
 What bounds them: a pair of instances takes a multiply-add for each feature and one for each coefficient of the
 exponential function, 11 in float64 and 6 in float32. The floor of a bench is their number, each unordered pair counted
-once, over the multiply-adds a second that a matrix product of BLAS reaches beside it. The matrix that is returned has to
-be written as well, to memory that is new: the time to fill a new array of its size is in the floor. Nothing else that has
-to be done (distances, range reduction, sums, the mirror image) is. The table says how many times the floor milfast
-takes.
+once, over the multiply-adds a second that a matrix product of BLAS reaches beside it. The matrix that is returned has
+to be written as well, to memory that is new: the time to fill a new array of its size is in the floor. Nothing else
+that has to be done (distances, range reduction, sums, the mirror image) is. The table says how many times the floor
+milfast takes.
 """
 
 from __future__ import annotations
