@@ -21,7 +21,7 @@ const LARGE: f64 = 5e4;
 /// Mean of a measure for each pair of sizes `a` and `b`, which must not exceed `n`; NaN where it is 0 / 0.
 ///
 /// # Errors
-/// [`Error::memory`](crate::error::Error::memory) or [`Error::interrupted`](crate::error::Error::interrupted()).
+/// [`Error::memory`](crate::error::Error::memory) or [`Error::interrupted`](crate::error::Error::interrupted).
 pub fn levels(measure: Measure, n: u64, a: &[u64], b: &[u64], out: &mut [f64], interrupt: &Interrupt) -> Result<()> {
     let cuts = parallel::cuts(out.len(), STEP, |pair| pair)?;
     let large = out.len() as f64 * (n as f64).sqrt() > LARGE;

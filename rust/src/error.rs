@@ -8,7 +8,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// What went wrong, with the argument, the position and the way out in its message.
 ///
 /// It is a single pointer, and made by functions that are not inlined: results stay small, and so does what passes them
-/// on, which was a tenth of all code.
+/// on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error(Box<Kind>);
 

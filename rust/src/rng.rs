@@ -167,7 +167,7 @@ impl Stream {
     /// Shuffle in place (Fisher-Yates).
     ///
     /// # Errors
-    /// [`Error::interrupted`](crate::error::Error::interrupted()).
+    /// [`Error::interrupted`](crate::error::Error::interrupted).
     pub fn shuffle<T>(&mut self, items: &mut [T], interrupt: &Interrupt) -> Result<()> {
         for i in (1..items.len()).rev() {
             if i.is_multiple_of(1 << 18) {

@@ -25,8 +25,8 @@ pub trait Number: Copy + Send + Sync + std::fmt::Display {
     fn is_f64(self) -> bool;
 }
 
-/// A score: anything with a total order once NaN is ruled out. Integers are brought into the order of floats first:
-/// kernels for them were a twentieth of all code.
+/// A score: anything with a total order once NaN is ruled out. Integers are brought into the order of floats first, so
+/// that no kernel is compiled for them.
 pub trait Score: Number + Default + PartialOrd {
     /// Unsigned integer of the same order; -0.0 and 0.0 share one.
     type Key: Copy + Ord + Default + Send + Sync + Into<u128>;
