@@ -6,7 +6,7 @@ JOBS ?= -1
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml Cargo.toml Cargo.lock $(shell find rust -name '*.rs')
 
-.PHONY: demo test lint bench cpu-torch clean
+.PHONY: demo test lint bench wheel cpu-torch clean
 
 ## check four models against the three MIL unit tests
 demo: $(VENV)/.demo
@@ -30,6 +30,11 @@ lint: $(VENV)/.lint
 ## speed beside the best peers
 bench: $(VENV)/.bench
 	$(BIN)/python -m pytest benches
+
+## what is published: a wheel, packed as tightly as its format allows
+wheel: $(VENV)/.bench
+	$(BIN)/pip wheel -q --no-deps --wheel-dir dist .
+	$(BIN)/python -m benches.wheel dist/milfast-*.whl
 
 ## torch without GPU libraries; run it before the others to save a download of some gigabytes
 cpu-torch: $(BIN)/pip
@@ -62,4 +67,4 @@ $(VENV)/.bench: $(VENV)/.demo
 	@touch $@
 
 clean:
-	rm -rf $(VENV) target
+	rm -rf $(VENV) target dist

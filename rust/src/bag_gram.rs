@@ -6,12 +6,13 @@
 use std::ops::Range;
 
 use crate::bags::Bags;
+use crate::each::each;
 use crate::error::{Error, Result};
 use crate::gram::{BLOCK, Chosen, InstanceKernel, LARGE, WIDEST, check_finite, mirror, with_form};
 use crate::memory;
 use crate::parallel::{self, Interrupt};
 use crate::simd::{Kernel, Real, RealKernel, Vectors, dispatch_narrow, dispatch_reals};
-use crate::tiles::{Form, Panel, Panels, Products, QUAD, Quads, ROWS, Rows, TASK, each, tile};
+use crate::tiles::{Form, Panel, Panels, Products, QUAD, Quads, ROWS, Rows, TASK, tile};
 
 /// Rows of a block.
 const GROUP: usize = 64;
@@ -132,8 +133,8 @@ impl<T: Real, F: Form<T>> Tiles<'_, T, F> {
         let values = &mut self.values[quad * QUAD * T::LANES..(quad + H) * QUAD * T::LANES];
         for lane in (0..T::LANES).step_by(2 * S::WIDTH) {
             let tile = tile(simd, self.form, rows, self.panel, lane);
-            each!(h < H => {
-                each!(w < QUAD => {
+            each!(S: h < H => {
+                each!(S: w < QUAD => {
                     let values = &mut values[(h * QUAD + w) * T::LANES + lane..];
                     simd.store(tile[h][w][0], values);
                     simd.store(tile[h][w][1], &mut values[S::WIDTH..]);
@@ -179,16 +180,16 @@ struct Columns<'a, T, G> {
 fn fold_rows<T: Real, S: Vectors<T>, G: Fold<T>>(simd: S, fold: G, rows: &[T], shifts: &[T]) -> [T; WIDEST] {
     let registers = T::LANES / S::WIDTH; // at most 16
     let (mut folded, mut now) = ([simd.splat(T::default()); 16], [simd.splat(T::default()); 16]);
-    each!(i < registers => { now[i] = simd.load(&shifts[i * S::WIDTH..]) });
-    each!(i < registers => { folded[i] = fold.each(simd, simd.load(&rows[i * S::WIDTH..]), now[i]) });
+    each!(S: i < registers => { now[i] = simd.load(&shifts[i * S::WIDTH..]) });
+    each!(S: i < registers => { folded[i] = fold.each(simd, simd.load(&rows[i * S::WIDTH..]), now[i]) });
     for row in rows[T::LANES..].chunks_exact(T::LANES) {
-        each!(i < registers => {
+        each!(S: i < registers => {
             let row = fold.each(simd, simd.load(&row[i * S::WIDTH..]), now[i]);
             folded[i] = G::pair(simd, folded[i], row);
         });
     }
     let mut parts = [T::default(); WIDEST];
-    each!(i < registers => { simd.store(folded[i], &mut parts[i * S::WIDTH..]) });
+    each!(S: i < registers => { simd.store(folded[i], &mut parts[i * S::WIDTH..]) });
     parts
 }
 

@@ -10,6 +10,7 @@
 use std::ops::{Add, AddAssign, BitAnd, Mul, Range, Sub};
 
 use crate::auc::{self, PairCounts};
+use crate::each::each;
 use crate::error::{Error, Result};
 use crate::labels::Label;
 use crate::memory;
@@ -28,6 +29,9 @@ const DRAWS: usize = 16 * TILE;
 const STEP: usize = 1 << 18;
 /// Stretches of the order that are summed side by side.
 const LANES: usize = 16;
+/// Of these one loop takes so many.
+const PART: usize = 8;
+const PARTS: usize = LANES / PART;
 /// Members of a class in a cell, if the cell is not a tie: a count that is due again at once waits for itself.
 const CROWD: usize = 8;
 /// Up to this many scores, slots and counts have 16 bits: there are two slots to a cell and no more cells than scores.
@@ -218,12 +222,14 @@ impl<C: Count> Kernel for Scan<'_, C> {
     fn run(self) -> Sums<C::Sum> {
         let [mut negatives, mut positives, mut doubled] = self.sums.0;
         for ([neg, pos], ties) in self.times.iter().zip(self.ties) {
-            for lane in 0..LANES {
-                let n_pos = C::Sum::from(pos[lane]);
-                negatives[lane] += C::Sum::from(neg[lane]);
-                positives[lane] += n_pos;
-                doubled[lane] += n_pos * (negatives[lane] + negatives[lane] - C::Sum::from(neg[lane] & ties[lane]));
-            }
+            each!(part < PARTS => {
+                for lane in part * PART..(part + 1) * PART {
+                    let n_pos = C::Sum::from(pos[lane]);
+                    negatives[lane] += C::Sum::from(neg[lane]);
+                    positives[lane] += n_pos;
+                    doubled[lane] += n_pos * (negatives[lane] + negatives[lane] - C::Sum::from(neg[lane] & ties[lane]));
+                }
+            });
         }
         Sums([negatives, positives, doubled])
     }

@@ -5,6 +5,7 @@
 //! takes their digits.
 
 use crate::consistency::{Measure, agreement, dice, double_fault, jaccard, kappa, phi, yule_q};
+use crate::each::each;
 use crate::error::Result;
 use crate::parallel::{self, Interrupt};
 use crate::simd::{RealKernel, Vectors, dispatch_reals};
@@ -58,16 +59,18 @@ impl RealKernel<f64> for Levels<'_> {
             let (a, b) = (a[lane], b[lane]);
             mode[lane] = ((a + 1.0) * (b + 1.0) / (n + 2.0)).floor().min(a.min(b)).max((a + b - n).max(0.0));
         }
-        let mut pairs = Pairs { a: [a; STEPS], b: [b; STEPS], both: [mode; STEPS], weights: [[1.0; LANES]; STEPS] };
+        let mut steps = Steps { both: [mode; STEPS], weights: [[1.0; LANES]; STEPS] };
         let (mut mean, mut total) = ([0.0; LANES], [1.0; LANES]);
         // Upwards, and then downwards: what is in the first set but not in the second is distributed likewise, with those
         // that are not in the second in their place, and goes up.
         for down in [false, true] {
             let (mut chosen, mut others, mut outside, mut weight) = (mode, b, b, [1.0; LANES]);
-            for lane in 0..LANES {
-                if down {
+            if down {
+                for lane in 0..LANES {
                     (chosen[lane], others[lane]) = (a[lane] - mode[lane], n - b[lane]);
                 }
+            }
+            for lane in 0..LANES {
                 outside[lane] = n - a[lane] - others[lane];
             }
             let (one, zero, negligible) = (simd.splat(1.0), simd.splat(0.0), simd.splat(NEGLIGIBLE));
@@ -85,11 +88,11 @@ impl RealKernel<f64> for Levels<'_> {
                         simd.store(simd.add(simd.load(&total[lane..]), next), &mut total[lane..]);
                         simd.store(next, &mut weight[lane..]);
                         simd.store(up, &mut chosen[lane..]);
-                        simd.store(next, &mut pairs.weights[step][lane..]);
-                        simd.store(if down { simd.sub(a, up) } else { up }, &mut pairs.both[step][lane..]);
+                        simd.store(next, &mut steps.weights[step][lane..]);
+                        simd.store(if down { simd.sub(a, up) } else { up }, &mut steps.both[step][lane..]);
                     }
                 }
-                pairs.add(simd, measure, n, &mut mean);
+                steps.add(simd, measure, n, (&a, &b), &mut mean);
                 first = 0;
                 if weight.iter().all(|&weight| weight <= 0.0) {
                     break;
@@ -106,46 +109,53 @@ impl RealKernel<f64> for Levels<'_> {
 /// Steps whose weights are known before measures are computed for them: code for each measure is short then.
 const STEPS: usize = 8;
 
-/// The sizes and weights of some steps.
-struct Pairs {
-    a: [[f64; LANES]; STEPS],
-    b: [[f64; LANES]; STEPS],
+/// The sizes of the intersections at some steps, and their weights.
+struct Steps {
     both: [[f64; LANES]; STEPS],
     weights: [[f64; LANES]; STEPS],
 }
 
-impl Pairs {
+impl Steps {
     /// Add the measure at the steps, times their weights.
     #[inline(always)]
-    fn add<S: Vectors<f64>>(&self, simd: S, measure: Measure, n: f64, mean: &mut [f64; LANES]) {
+    fn add<S: Vectors<f64>>(&self, simd: S, measure: Measure, n: f64, sets: Sets<'_>, mean: &mut [f64; LANES]) {
         let mut terms = [[0.0; LANES]; STEPS];
         match measure {
-            Measure::Jaccard => self.fill(n, &mut terms, jaccard),
-            Measure::Dice => self.fill(n, &mut terms, dice),
-            Measure::Kappa => self.fill(n, &mut terms, kappa),
-            Measure::DoubleFault => self.fill(n, &mut terms, double_fault),
-            Measure::Phi => self.fill(n, &mut terms, phi),
-            Measure::YuleQ => self.fill(n, &mut terms, yule_q),
-            Measure::Agreement => self.fill(n, &mut terms, agreement),
+            Measure::Jaccard => self.fill(n, sets, &mut terms, jaccard),
+            Measure::Dice => self.fill(n, sets, &mut terms, dice),
+            Measure::Kappa => self.fill(n, sets, &mut terms, kappa),
+            Measure::DoubleFault => self.fill(n, sets, &mut terms, double_fault),
+            Measure::Phi => self.fill(n, sets, &mut terms, phi),
+            Measure::YuleQ => self.fill(n, sets, &mut terms, yule_q),
+            Measure::Agreement => self.fill(n, sets, &mut terms, agreement),
         }
-        for terms in &terms {
-            for lane in (0..LANES).step_by(S::WIDTH) {
-                simd.store(simd.add(simd.load(&mean[lane..]), simd.load(&terms[lane..])), &mut mean[lane..]);
-            }
+        for lane in (0..LANES).step_by(S::WIDTH) {
+            let mut sum = simd.load(&mean[lane..]);
+            each!(S: step < STEPS => { sum = simd.add(sum, simd.load(&terms[step][lane..])) });
+            simd.store(sum, &mut mean[lane..]);
         }
     }
 
     /// `value` must be a function and no closure, which would not be sure to be inlined.
     #[inline(always)]
-    fn fill(&self, n: f64, terms: &mut [[f64; LANES]; STEPS], value: impl Fn(f64, f64, f64, f64) -> f64) {
-        let sizes = self.a.as_flattened().iter().zip(self.b.as_flattened()).zip(self.both.as_flattened());
-        let terms = terms.as_flattened_mut().iter_mut();
-        for ((term, ((&a, &b), &both)), &weight) in terms.zip(sizes).zip(self.weights.as_flattened()) {
-            let value = weight * value(n, a, b, both);
-            *term = if weight > 0.0 { value } else { 0.0 }; // that of an impossible size may be anything
+    fn fill(
+        &self,
+        n: f64,
+        (a, b): Sets<'_>,
+        terms: &mut [[f64; LANES]; STEPS],
+        value: impl Fn(f64, f64, f64, f64) -> f64,
+    ) {
+        for ((terms, both), weights) in terms.iter_mut().zip(&self.both).zip(&self.weights) {
+            for lane in 0..LANES {
+                let value = weights[lane] * value(n, a[lane], b[lane], both[lane]);
+                terms[lane] = if weights[lane] > 0.0 { value } else { 0.0 }; // that of an impossible size may be anything
+            }
         }
     }
 }
+
+/// Sizes of the first and of the second sets.
+type Sets<'a> = (&'a [f64; LANES], &'a [f64; LANES]);
 
 #[cfg(test)]
 mod tests {

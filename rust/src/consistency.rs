@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use crate::each::each;
 use crate::error::Result;
 use crate::error_sets::{Columns, LANES, Lanes};
 use crate::memory;
@@ -12,7 +13,6 @@ use crate::parallel::{self, Interrupt};
 use crate::simd::{
     Kernel, Real, RealKernel, Simd, Vectors, WordKernel, dispatch_narrow, dispatch_reals, dispatch_words,
 };
-use crate::tiles::each;
 
 /// Sets of the rows and of the columns of one block of pairs.
 const ROWS: usize = 32;
@@ -149,10 +149,10 @@ fn count_each<S: Simd>(simd: S, rows: &[Lanes], columns: &[Lanes], lane: usize, 
     let mut sums = [simd.splat(0); LANES];
     for (a, b) in rows.iter().zip(columns) {
         let b = simd.load(&b.0[lane..]);
-        for row in 0..LANES {
+        each!(row < LANES => {
             let both = simd.and(simd.splat(a.0[row]), b);
             sums[row] = simd.add(sums[row], simd.count_ones(both));
-        }
+        });
     }
     each!(row < LANES => { add_to(simd, &mut counts[COLUMNS * row..], sums[row], digit) });
 }
@@ -337,22 +337,22 @@ struct Target<'a, T> {
 }
 
 impl<'a, T> Target<'a, T> {
-    /// The sizes of the intersections of a row with other sets, the sizes of those, and where the values go; there are
-    /// none on the last row of a triangle.
+    /// The sizes of the intersections of a row with the last ones of the columns, and where the values go; there are none on
+    /// the last row of a triangle.
     #[inline(always)]
-    fn row(&self, row: usize, written: usize) -> (&'a [u64], &'a [u64], usize) {
+    fn row(&self, row: usize, written: usize) -> (&'a [u64], usize) {
         let (n, Block { rows, columns: all }) = (self.columns.n_sets, self.block);
         let above = usize::from(self.layout != Some(Layout::Square));
         let first = all.start.max(row + above);
         if first >= all.end {
-            return (&[], &[], 0);
+            return (&[], 0);
         }
         let start = match self.layout {
             Some(layout) => layout.entry(row, first, n) - layout.row(rows.start, n),
             None => written,
         };
         let counts = &self.counts[(row - rows.start) * COLUMNS..][first - all.start..all.end - all.start];
-        (counts, &self.columns.sizes[first..all.end], start)
+        (counts, start)
     }
 }
 
@@ -366,7 +366,7 @@ impl<T: Count> Kernel for Counts<'_, T> {
         let Self(target) = self;
         let mut written = 0;
         for row in target.block.rows.clone() {
-            let (counts, _, start) = target.row(row, written);
+            let (counts, start) = target.row(row, written);
             written += counts.len();
             for (out, &both) in target.out[start..].iter_mut().zip(counts) {
                 *out = T::from_u64(both);
@@ -395,16 +395,24 @@ impl<T: Real> Kernel for Values<'_, T> {
         let Self(measure, target) = self;
         let n = target.columns.total as f64;
         let (mut sizes, mut both, mut values) = ([0.0; COLUMNS], [0.0; COLUMNS], [0.0; COLUMNS]);
+        let all = target.block.columns.clone();
+        for (to, &size) in sizes.iter_mut().zip(&target.columns.sizes[all.clone()]) {
+            *to = size as f64;
+        }
         let mut written = 0;
         for row in target.block.rows.clone() {
-            let (counts, of_others, start) = target.row(row, written);
+            let (counts, start) = target.row(row, written);
             let many = counts.len();
             written += many;
-            for ((to, to_both), (&size, &count)) in sizes.iter_mut().zip(&mut both).zip(of_others.iter().zip(counts)) {
-                (*to, *to_both) = (size as f64, count as f64);
+            for (to, &count) in both.iter_mut().zip(counts) {
+                *to = count as f64;
             }
-            let (a, sizes, both, out) =
-                (target.columns.sizes[row] as f64, &sizes[..many], &both[..many], &mut values[..many]);
+            let (a, sizes, both, out) = (
+                target.columns.sizes[row] as f64,
+                &sizes[all.len() - many..all.len()],
+                &both[..many],
+                &mut values[..many],
+            );
             match measure {
                 Measure::Jaccard => fill(n, a, sizes, both, out, jaccard),
                 Measure::Dice => fill(n, a, sizes, both, out, dice),

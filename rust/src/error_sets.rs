@@ -7,6 +7,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::each::each;
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::parallel::{self, Interrupt};
@@ -344,17 +345,20 @@ impl Kernel for AnyAll<'_> {
     }
 }
 
+/// Moves that bring any bits of a word together.
+const MOVES: usize = 6;
+
 /// How the bits of a word move together that a mask keeps (Warren, Hacker's Delight, 2nd edition, section 7-4).
 #[derive(Clone, Copy, Debug)]
 struct Squeeze {
     mask: u64,
     /// Bits that move down by 1, 2, 4, ... places.
-    moves: [u64; 6],
+    moves: [u64; MOVES],
 }
 
 impl Squeeze {
     fn new(mask: u64) -> Self {
-        let (mut rest, mut zeros, mut moves) = (mask, !mask << 1, [0; 6]);
+        let (mut rest, mut zeros, mut moves) = (mask, !mask << 1, [0; MOVES]);
         for (i, bits) in moves.iter_mut().enumerate() {
             let mut parity = zeros;
             for shift in [1, 2, 4, 8, 16, 32] {
@@ -383,10 +387,10 @@ impl WordKernel for SqueezePanel<'_> {
             let (mut pending, mut filled, mut next) = (simd.splat(0), 0, 0);
             for (words, squeeze) in self.panel.iter().zip(self.squeezes) {
                 let mut x = simd.and(simd.load(&words.0[lane..]), simd.splat(squeeze.mask));
-                for (i, &moves) in squeeze.moves.iter().enumerate() {
-                    let moved = simd.and(x, simd.splat(moves));
-                    x = simd.or(simd.xor(x, moved), simd.down(moved, 1 << i));
-                }
+                each!(step < MOVES => {
+                    let moved = simd.and(x, simd.splat(squeeze.moves[step]));
+                    x = simd.or(simd.xor(x, moved), simd.down(moved, 1 << step));
+                });
                 pending = simd.or(pending, simd.up(x, filled));
                 let more = filled + squeeze.mask.count_ones();
                 if more >= u64::BITS {

@@ -1,10 +1,11 @@
 //! Kernels between instances, and the Gaussian kernel matrix.
 
+use crate::each::each;
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::parallel::{self, Interrupt};
 use crate::simd::{Kernel, Real, RealKernel, Vectors, dispatch_narrow, dispatch_reals};
-use crate::tiles::{Differences, Form, Panels, Power, Products, QUAD, Quads, ROWS, Rows, TASK, each, tile};
+use crate::tiles::{Differences, Form, Panels, Power, Products, QUAD, Quads, ROWS, Rows, TASK, tile};
 
 use std::ops::Range;
 
@@ -130,8 +131,8 @@ impl<T: Real, F: Form<T>> MatrixRows<'_, T, F> {
                 let values = tile(simd, self.form, rows, self.panels.get(i), lane);
                 let column = i * T::LANES + lane;
                 if at + H * QUAD <= n_rows && column + 2 * S::WIDTH <= n {
-                    each!(h < H => {
-                        each!(w < QUAD => {
+                    each!(S: h < H => {
+                        each!(S: w < QUAD => {
                             let out = &mut self.out[(at + h * QUAD + w) * n + column..];
                             simd.store(values[h][w][0], out);
                             simd.store(values[h][w][1], &mut out[S::WIDTH..]);
@@ -140,8 +141,8 @@ impl<T: Real, F: Form<T>> MatrixRows<'_, T, F> {
                 } else if column < n {
                     // rows that repeat the last one, and columns that do, go nowhere
                     let all = &mut [[T::default(); WIDEST]; 2 * QUAD][..];
-                    each!(h < H => {
-                        each!(w < QUAD => {
+                    each!(S: h < H => {
+                        each!(S: w < QUAD => {
                             simd.store(values[h][w][0], &mut all[h * QUAD + w]);
                             simd.store(values[h][w][1], &mut all[h * QUAD + w][S::WIDTH..]);
                         });

@@ -2,12 +2,13 @@
 //!
 //! Solvers look at few rows often: those are kept, up to a given number of bytes, and the others computed again.
 
+use crate::each::each;
 use crate::error::{Error, Result};
 use crate::gram::{Chosen, InstanceKernel, LARGE, check_finite, with_form};
 use crate::memory;
 use crate::parallel::{self, Interrupt};
 use crate::simd::{Kernel, Real, RealKernel, Vectors, dispatch, dispatch_reals};
-use crate::tiles::{Form, Panels, Products, QUAD, Quads, ROWS, Rows, TASK, each, tile};
+use crate::tiles::{Form, Panels, Products, QUAD, Quads, ROWS, Rows, TASK, tile};
 
 /// Instances of a panel.
 const LANES: usize = <f64 as Real>::LANES;
@@ -271,8 +272,8 @@ impl<F: Form<f64>> Weighted<'_, F> {
                 let values = tile(simd, self.form, rows, self.panels.get(i), lane);
                 let low = simd.load(&self.coefficients[i * LANES + lane..]);
                 let high = simd.load(&self.coefficients[i * LANES + lane + S::WIDTH..]);
-                each!(h < H => {
-                    each!(w < QUAD => {
+                each!(S: h < H => {
+                    each!(S: w < QUAD => {
                         let sums = &mut sums[(h * QUAD + w) * LANES + lane..];
                         let [a, b] = [simd.load(sums), simd.load(&sums[S::WIDTH..])];
                         simd.store(simd.mul_add(values[h][w][0], low, a), sums);

@@ -12,6 +12,7 @@ pub mod bootstrap;
 pub mod chance;
 pub mod consistency;
 pub mod delong;
+mod each;
 pub mod error;
 pub mod error_sets;
 pub mod gram;

@@ -8,11 +8,12 @@
 use std::mem::take;
 use std::slice::IterMut;
 
+use crate::each::each;
 use crate::error::Result;
 use crate::labels::{self, Label};
 use crate::memory;
 use crate::parallel::{self, Interrupt};
-use crate::scores::{LANES, Score};
+use crate::scores::{LANES, PART as HALF, PARTS as HALVES, Score};
 use crate::simd::{Kernel, dispatch, dispatch_narrow};
 use crate::sort;
 
@@ -30,6 +31,8 @@ const IN_A_WIDE_BIN: usize = 1 << 12;
 const MOST_WIDE_BINS: usize = 1 << 9;
 /// Cuts between wide bins where no straight line will do.
 const CUTS: usize = 255;
+/// Comparisons that find a score among the cuts.
+const HALVINGS: usize = 8;
 /// Scores that go into bins between two looks for an interrupt.
 const STEP: usize = 1 << 12;
 /// From this many scores on threads share the passes over them.
@@ -72,12 +75,14 @@ fn extremes<S: Score>(scores: &[S]) -> (S, S, bool) {
     let (mut low, mut high, mut nan) = ([first; LANES], [first; LANES], [false; LANES]);
     let (whole, tail) = scores.as_chunks::<LANES>();
     for scores in whole {
-        for lane in 0..LANES {
-            let score = scores[lane];
-            low[lane] = if score < low[lane] { score } else { low[lane] };
-            high[lane] = if score > high[lane] { score } else { high[lane] };
-            nan[lane] |= score.is_nan();
-        }
+        each!(part < HALVES => {
+            for lane in part * HALF..(part + 1) * HALF {
+                let score = scores[lane];
+                low[lane] = if score < low[lane] { score } else { low[lane] };
+                high[lane] = if score > high[lane] { score } else { high[lane] };
+                nan[lane] |= score.is_nan();
+            }
+        });
     }
     for (lane, &score) in tail.iter().enumerate() {
         low[lane] = if score < low[lane] { score } else { low[lane] };
@@ -382,9 +387,10 @@ impl<S: Score, L: Label> Kernel for Assign<'_, S, L> {
                 for (id, &score) in ids.iter_mut().zip(scores) {
                     nan |= score.is_nan();
                     let mut base = 0;
-                    for half in [128, 64, 32, 16, 8, 4, 2, 1] {
+                    each!(step < HALVINGS => {
+                        let half = (CUTS + 1) >> (step + 1);
                         base += if table[base + half - 1] <= score { half } else { 0 };
-                    }
+                    });
                     *id += 2 * (base as u16).min(*last);
                 }
             }
@@ -696,6 +702,9 @@ pub(crate) fn few<S: Score, L: Label, const N: usize>(scores: &[S], labels: &[L]
 pub(crate) const NARROW: usize = 512;
 /// Bins of negatives that a bin of a positive is compared with at once.
 const AT_ONCE: usize = 64;
+/// As many of them as make a vector.
+const PART: usize = 32;
+const PARTS: usize = AT_ONCE / PART;
 /// Pairs in one bin that are looked up; with more the scores repeat.
 const FEW_ALIKE: usize = 64;
 /// Rows that pass before the next attempt where scores repeat.
@@ -754,10 +763,12 @@ impl Kernel for Compared<'_> {
         for (i, neg) in neg.iter().enumerate() {
             let (mut lower, mut higher) = ([0i16; AT_ONCE], [0i16; AT_ONCE]);
             for bin in pos {
-                for lane in 0..AT_ONCE {
-                    lower[lane] += i16::from(neg[lane] < *bin);
-                    higher[lane] += i16::from(neg[lane] > *bin);
-                }
+                each!(part < PARTS => {
+                    for lane in part * PART..(part + 1) * PART {
+                        lower[lane] += i16::from(neg[lane] < *bin);
+                        higher[lane] += i16::from(neg[lane] > *bin);
+                    }
+                });
             }
             for lane in 0..AT_ONCE {
                 below += lower[lane] as u32;

@@ -6,14 +6,22 @@
 
 use std::f64::consts::{LN_2, PI, SQRT_2};
 
+use crate::each::each;
 use crate::error::Result;
 use crate::parallel::Interrupt;
 use crate::simd::{Kernel, dispatch};
 
 /// Counters whose words are made at once.
 pub const LANES: usize = 16;
+/// Of these one loop takes so many.
+const PART: usize = 8;
+const PARTS: usize = LANES / PART;
 const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
 const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
+const ROUNDS: usize = 10;
+const WORDS: usize = 4;
+/// Rounds after the first two.
+const LATER: usize = ROUNDS - 2;
 /// Normals made of the words of [`LANES`] counters.
 pub const TILE: usize = 4 * LANES;
 /// Words of a stream that are made at once.
@@ -32,7 +40,7 @@ fn round(x: [u32; 4], k: [u32; 2]) -> [u32; 4] {
 
 #[inline(always)]
 fn philox(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
-    for _ in 0..10 {
+    for _ in 0..ROUNDS {
         counter = round(counter, key);
         key = [key[0].wrapping_add(WEYL[0]), key[1].wrapping_add(WEYL[1])];
     }
@@ -51,9 +59,9 @@ fn wide_round(x: [u64; 4], k: [u64; 2]) -> [u64; 4] {
 
 /// The keys of the rounds.
 #[inline(always)]
-fn wide_keys(key: [u32; 2]) -> [[u64; 2]; 10] {
-    let mut keys = [key; 10];
-    for i in 1..10 {
+fn wide_keys(key: [u32; 2]) -> [[u64; 2]; ROUNDS] {
+    let mut keys = [key; ROUNDS];
+    for i in 1..ROUNDS {
         keys[i] = [keys[i - 1][0].wrapping_add(WEYL[0]), keys[i - 1][1].wrapping_add(WEYL[1])];
     }
     keys.map(|key| key.map(u64::from))
@@ -61,24 +69,24 @@ fn wide_keys(key: [u32; 2]) -> [[u64; 2]; 10] {
 
 /// The words of [`LANES`] counters from one on, lane by lane.
 #[inline(always)]
-fn lanes_of_words(counter: [u32; 4], keys: &[[u64; 2]; 10]) -> [[u64; LANES]; 4] {
+fn lanes_of_words(counter: [u32; 4], keys: &[[u64; 2]; ROUNDS]) -> [[u64; LANES]; 4] {
     const M: [u64; 2] = [MULTIPLIERS[0] as u64, MULTIPLIERS[1] as u64];
     // of the first two rounds, half is the same in all lanes
     let b = u64::from(counter[2]) * M[1];
     let (same, next) = ((b >> 32) ^ u64::from(counter[1]) ^ keys[0][0], b ^ keys[1][0]);
     let product = u64::from(same as u32) * M[0];
     let mut words = [[0; LANES]; 4];
-    for lane in 0..LANES {
-        let a = u64::from(counter[0].wrapping_add(lane as u32)) * M[0];
-        let b = u64::from(((a >> 32) ^ u64::from(counter[3]) ^ keys[0][1]) as u32) * M[1];
-        let mut x = [(b >> 32) ^ next, b, (product >> 32) ^ a ^ keys[1][1], product];
-        for key in &keys[2..] {
-            x = wide_round(x, *key);
+    each!(part < PARTS => {
+        for lane in part * PART..(part + 1) * PART {
+            let a = u64::from(counter[0].wrapping_add(lane as u32)) * M[0];
+            let b = u64::from(((a >> 32) ^ u64::from(counter[3]) ^ keys[0][1]) as u32) * M[1];
+            let mut x = [(b >> 32) ^ next, b, (product >> 32) ^ a ^ keys[1][1], product];
+            each!(later < LATER => { x = wide_round(x, keys[later + 2]) });
+            for i in 0..4 {
+                words[i][lane] = x[i];
+            }
         }
-        for i in 0..4 {
-            words[i][lane] = x[i];
-        }
-    }
+    });
     words
 }
 
@@ -202,9 +210,7 @@ impl Kernel for FirstWords<'_> {
                 for lane in 0..LANES {
                     let stream = start.wrapping_add(lane as u64);
                     let mut x = [block as u64, self.purpose.into(), stream, stream >> 32];
-                    for key in keys {
-                        x = wide_round(x, key);
-                    }
+                    each!(round < ROUNDS => { x = wide_round(x, keys[round]) });
                     for i in 0..4 {
                         words[i][lane] = x[i] as u32;
                     }
@@ -347,7 +353,7 @@ pub struct Queue {
     v: [u64; HALVES * LANES],
     steps: Steps,
     normals: [[f64; HALF]; HALVES],
-    keys: [[u64; 2]; 10],
+    keys: [[u64; 2]; ROUNDS],
     purpose: u32,
     /// Stream of each tile, its first counter, and the halves before it.
     tiles: [(u64, u32, usize); HALVES],
@@ -456,22 +462,24 @@ impl<const PAIRED: bool> Kernel for Below<'_, PAIRED> {
         let least = if PAIRED { (n * n).wrapping_neg() % (n * n) } else { n.wrapping_neg() % n };
         let (mut block, mut rejected) = (self.counter[0], 0);
         for tile in self.out.chunks_mut(if PAIRED { 2 * TILE } else { TILE }) {
-            let (mut first, mut second, mut rejects) = ([[0; LANES]; 4], [[0; LANES]; 4], 0);
+            let (mut first, mut second, mut rejects) = ([[0; LANES]; 4], [[0; LANES]; 4], [0; LANES]);
             let counter = [block, self.counter[1], self.counter[2], self.counter[3]];
             let words = lanes_of_words(counter, &keys);
-            for i in 0..4 {
-                for lane in 0..LANES {
-                    let mut product = u64::from(words[i][lane] as u32) * u64::from(n);
-                    let number = (product >> 32) as u32;
-                    if PAIRED {
-                        product = u64::from(product as u32) * u64::from(n);
+            each!(i < WORDS => {
+                each!(part < PARTS => {
+                    for lane in part * PART..(part + 1) * PART {
+                        let mut product = u64::from(words[i][lane] as u32) * u64::from(n);
+                        let number = (product >> 32) as u32;
+                        if PAIRED {
+                            product = u64::from(product as u32) * u64::from(n);
+                        }
+                        let reject = (product as u32) < least;
+                        first[i][lane] = if reject { n } else { number };
+                        second[i][lane] = if reject { n } else { (product >> 32) as u32 };
+                        rejects[lane] += u32::from(reject);
                     }
-                    let reject = (product as u32) < least;
-                    first[i][lane] = if reject { n } else { number };
-                    second[i][lane] = if reject { n } else { (product >> 32) as u32 };
-                    rejects += u32::from(reject);
-                }
-            }
+                });
+            });
             let (first, second) = (first.as_flattened(), second.as_flattened());
             block = block.wrapping_add(LANES as u32);
             if tile.len() == if PAIRED { 2 * TILE } else { TILE } {
@@ -480,7 +488,8 @@ impl<const PAIRED: bool> Kernel for Below<'_, PAIRED> {
                 if PAIRED {
                     to_second.copy_from_slice(second);
                 }
-                rejected += if PAIRED { 2 * rejects as usize } else { rejects as usize };
+                let rejects = rejects.iter().sum::<u32>() as usize;
+                rejected += if PAIRED { 2 * rejects } else { rejects };
             } else {
                 for (to, &number) in tile.iter_mut().zip(first.iter().chain(second)) {
                     *to = number;

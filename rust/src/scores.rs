@@ -2,6 +2,7 @@
 
 use std::ops::AddAssign;
 
+use crate::each::each;
 use crate::error::Result;
 use crate::labels::Label;
 use crate::memory;
@@ -10,6 +11,9 @@ use crate::sort::{filled, sorted};
 
 /// Scores that one comparison looks at: a whole vector, or two.
 pub(crate) const LANES: usize = 16;
+/// Lanes that one loop takes.
+pub(crate) const PART: usize = 8;
+pub(crate) const PARTS: usize = LANES / PART;
 /// Integers of one task.
 const STEP: usize = 1 << 16;
 
@@ -62,9 +66,11 @@ macro_rules! compare {
         fn compare(lanes: &[Self; LANES], n: usize, others: &[Self], total: &mut [$count; LANES]) {
             let mut difference = [0 as $count; LANES];
             for other in others {
-                for lane in 0..LANES {
-                    difference[lane] += <$count>::from(lanes[lane] < *other) - <$count>::from(*other < lanes[lane]);
-                }
+                each!(part < PARTS => {
+                    for lane in part * PART..(part + 1) * PART {
+                        difference[lane] += <$count>::from(lanes[lane] < *other) - <$count>::from(*other < lanes[lane]);
+                    }
+                });
             }
             for lane in 0..LANES {
                 total[lane] += if (lane as $count) < n as $count { difference[lane] } else { 0 };

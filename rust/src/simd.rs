@@ -627,6 +627,8 @@ pub trait Vectors<T: Real>: Copy {
     const WIDTH: usize;
     /// Whether the processor has 32 such registers, not 16.
     const MANY: bool;
+    /// Whether loops stay loops: without registers to keep arrays in, code that is written out is only long.
+    const ROLLED: bool = false;
     /// The same value everywhere.
     fn splat(self, x: T) -> Self::V;
     /// The first values of a slice.
@@ -741,6 +743,7 @@ impl<T: Real, const N: usize> Vectors<T> for Plain<N> {
     type V = [T; N];
     const WIDTH: usize = N;
     const MANY: bool = false;
+    const ROLLED: bool = cfg!(target_arch = "x86_64");
     #[inline(always)]
     fn splat(self, x: T) -> [T; N] {
         [x; N]

@@ -2,6 +2,7 @@
 
 use std::mem::take;
 
+use crate::each::each;
 use crate::error::Result;
 use crate::memory;
 use crate::parallel::{self, Interrupt};
@@ -9,6 +10,8 @@ use crate::parallel::{self, Interrupt};
 /// Up to this many values are sorted at once.
 const AT_ONCE: usize = 1 << 14;
 const BINS: usize = 256;
+/// Comparisons that find a bin.
+const HALVINGS: usize = BINS.ilog2() as usize;
 const SAMPLES_PER_BIN: usize = 16;
 /// Values that go into bins between two looks for an interrupt.
 const STEP: usize = 1 << 16;
@@ -53,11 +56,11 @@ where
     let mut table = [cuts[cuts.len() - 1]; BINS - 1];
     table[..cuts.len()].copy_from_slice(&cuts);
     let bin = |value: K| {
-        let (mut base, mut half) = (0, BINS / 2);
-        while half > 0 {
+        let mut base = 0;
+        each!(step < HALVINGS => {
+            let half = BINS >> (step + 1);
             base += if table[base + half - 1] <= value { half } else { 0 };
-            half /= 2;
-        }
+        });
         base.min(cuts.len())
     };
     let mut bins = memory::room(values.len(), WHAT)?;

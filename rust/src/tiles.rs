@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use crate::each::each;
 use crate::error::Result;
 use crate::memory;
 use crate::parallel::Interrupt;
@@ -22,23 +23,6 @@ const COLUMNS: usize = 2;
 const LINE: usize = 64;
 const COPY: &str = "a copy of the instances";
 const NORMS: &str = "the norms of the instances";
-
-/// Do something for each index below a constant, at most 16, without a loop: only what is indexed by constants can stay in
-/// registers, and whether the compiler unrolls a loop depends on the length of its body.
-macro_rules! each {
-    ($i:ident < $n:ident => $body:block) => {
-        debug_assert!($n <= 16);
-        each!($i < $n, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 => $body)
-    };
-    ($i:ident < $n:ident, $($k:literal)* => $body:block) => {
-        $({
-            let $i = $k;
-            if $i < $n $body
-        })*
-    };
-}
-
-pub(crate) use each;
 
 /// How the value of an instance kernel comes out of a sum over the features.
 pub(crate) trait Form<T: Real>: Copy + Send + Sync {
@@ -341,19 +325,42 @@ pub(crate) fn tile<T: Real, S: Vectors<T>, F: Form<T>, const W: usize, const H: 
     panel: Panel<'_, T>,
     lane: usize,
 ) -> [[[S::V; 2]; W]; H] {
+    if S::ROLLED { tile_apart(simd, form, rows, panel, lane) } else { tile_here(simd, form, rows, panel, lane) }
+}
+
+/// The same, compiled once for all that it is part of.
+#[inline(never)]
+fn tile_apart<T: Real, S: Vectors<T>, F: Form<T>, const W: usize, const H: usize>(
+    simd: S,
+    form: F,
+    rows: [Side<'_, T, W>; H],
+    panel: Panel<'_, T>,
+    lane: usize,
+) -> [[[S::V; 2]; W]; H] {
+    tile_here(simd, form, rows, panel, lane)
+}
+
+#[inline(always)]
+fn tile_here<T: Real, S: Vectors<T>, F: Form<T>, const W: usize, const H: usize>(
+    simd: S,
+    form: F,
+    rows: [Side<'_, T, W>; H],
+    panel: Panel<'_, T>,
+    lane: usize,
+) -> [[[S::V; 2]; W]; H] {
     let d = rows[0].values.len();
     let mut values = rows.map(|rows| rows.values);
-    each!(h < H => { values[h] = &values[h][..d] });
+    each!(S: h < H => { values[h] = &values[h][..d] });
     let zeros = [simd.splat(T::default()); 2];
     let mut sums = [[zeros; W]; H];
     for (feature, column) in panel.values.chunks_exact(T::LANES).enumerate().take(d) {
         let mut now = zeros;
-        each!(c < COLUMNS => { now[c] = simd.load(&column[lane + c * S::WIDTH..]) });
-        each!(h < H => {
+        each!(S: c < COLUMNS => { now[c] = simd.load(&column[lane + c * S::WIDTH..]) });
+        each!(S: h < H => {
             let values = &values[h][feature];
-            each!(w < W => {
+            each!(S: w < W => {
                 let value = simd.splat(values[w]);
-                each!(c < COLUMNS => {
+                each!(S: c < COLUMNS => {
                     sums[h][w][c] = if F::DIFFERENCES {
                         let difference = simd.sub(value, now[c]);
                         simd.mul_add(difference, difference, sums[h][w][c])
@@ -365,10 +372,10 @@ pub(crate) fn tile<T: Real, S: Vectors<T>, F: Form<T>, const W: usize, const H: 
         });
     }
     let mut halves = zeros;
-    each!(c < COLUMNS => { halves[c] = simd.load(&panel.halves[lane + c * S::WIDTH..]) });
-    each!(h < H => {
+    each!(S: c < COLUMNS => { halves[c] = simd.load(&panel.halves[lane + c * S::WIDTH..]) });
+    each!(S: h < H => {
         let sums = &mut sums[h];
-        each!(w < W => {
+        each!(S: w < W => {
             let half = simd.splat(rows[h].halves[w]);
             let own = [simd.add(half, halves[0]), simd.add(half, halves[1])];
             sums[w] = form.values(simd, sums[w], own);

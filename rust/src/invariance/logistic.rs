@@ -337,8 +337,8 @@ fn all_features<S: Vectors<f32>, const K: usize, const SQUARED: bool>(
             } else {
                 some!(4);
             }
+            some!(2);
         }
-        some!(2);
         features::<S, K, 1, SQUARED>(simd, (x, d), weights, first, sums);
         first += 1;
     }

@@ -1,4 +1,4 @@
-"""The record of batteries, and the tables of docs/ made of it: python -m milfast.invariance.record STUDY ..."""
+"""The record of batteries, and the tables of docs/ made of it: python docs/tools/record_invariance.py STUDY ..."""
 
 from __future__ import annotations
 
@@ -359,7 +359,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         0.
     """
     parser = argparse.ArgumentParser(
-        prog="python -m milfast.invariance.record",
+        prog="python docs/tools/record_invariance.py",
         description="Write the record of finished batteries, and fill the tables of docs/ from it.",
     )
     parser.add_argument(

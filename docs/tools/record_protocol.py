@@ -1,4 +1,4 @@
-"""Put what a study found by protocols on record, and into docs/benchmarks.md: ``python -m milfast.protocol.record``."""
+"""The record of a study of protocols, and the tables of docs/benchmarks.md made of it."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         Exit status: 0, or 1 when jobs are not done.
     """
     parser = argparse.ArgumentParser(
-        prog="python -m milfast.protocol.record",
+        prog="python docs/tools/record_protocol.py",
         description="Write what a study found by protocols to a file, and its tables into a page.",
     )
     parser.add_argument("study", type=Path, help="file that `milfast evaluate --scale paper --out` has made")
