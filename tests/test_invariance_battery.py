@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+import record_invariance as record
 from conftest import ROOT
 
-from milfast.invariance import Learner, as_learner, jobs, published, record, run_battery
+from milfast.invariance import Learner, as_learner, jobs, published, run_battery
 from milfast.invariance import battery as batteries
 from milfast.invariance.battery import combine
 from milfast.study import Study

@@ -1,4 +1,8 @@
 //! Loops that are none: how a kernel keeps arrays in registers, however much the compiler likes to unroll.
+//!
+//! The compiler is told to unroll little (`pyproject.toml`). A loop over lanes becomes one over vectors only if it is too
+//! long to be unrolled before, and these stay in registers only if so few are left that they are unrolled then: eight lanes
+//! are neither too many nor too few. Kernels with more take them in parts of eight.
 
 /// Do something for each index below a constant, at most 16, without a loop: only what is indexed by constants can stay in
 /// registers, and whether the compiler unrolls a loop depends on the length of its body.
