@@ -10,13 +10,14 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
+import draw_consistency_studies
 import numpy as np
 import pytest
 from conftest import ROOT
 from error_results import certain, result, runs
 
 from milfast.consistency import ConsistencyCurve, agreement_matrix, majority_vote, select_model, studies
-from milfast.report import consistency_pictures, consistency_plots
+from milfast.report import consistency_plots
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -246,7 +247,7 @@ def test_nothing_global_is_touched() -> None:
     code = (
         "import sys\n"
         "import numpy as np\n"
-        "from milfast.report import consistency_plots, consistency_pictures\n"
+        "from milfast.report import consistency_plots\n"
         "assert 'matplotlib' not in sys.modules\n"
         "import matplotlib\n"
         "before = matplotlib.rcParams.copy()\n"
@@ -286,14 +287,14 @@ def test_the_picture_in_the_docs_is_up_to_date(name: str) -> None:
     installed = pytest.importorskip("matplotlib").__version__
     if version[1] != installed:
         pytest.skip(f"{path.name} was drawn with matplotlib {version[1]}, and {installed} is installed")
-    drawn = consistency_pictures.svgs(RECORD)[name]
-    command = "python -m milfast.report.consistency_pictures docs/results/consistency-studies.json docs/pictures"
+    drawn = draw_consistency_studies.svgs(RECORD)[name]
+    command = "python docs/tools/draw_consistency_studies.py docs/results/consistency-studies.json docs/pictures"
     assert without_images(drawn) == without_images(kept), f"run {command}"
 
 
 def test_the_command_writes_a_file_for_each_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "new" / "folder"
-    assert consistency_pictures.main([str(RECORD), str(folder)]) == 0
+    assert draw_consistency_studies.main([str(RECORD), str(folder)]) == 0
     assert sorted(path.stem for path in folder.iterdir()) == sorted(PICTURES)
     assert capsys.readouterr().out.splitlines() == [str(folder / f"{name}.svg") for name in PICTURES]
 

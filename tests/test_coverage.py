@@ -7,11 +7,11 @@ import re
 from typing import Any
 
 import pytest
+import record_interval_coverage as coverage
 from conftest import ROOT
 from scipy.stats import binom
 
 from milfast.report import records
-from milfast.uncertainty import coverage
 
 RECORDED = ROOT / "docs" / "results" / "interval-coverage.json"
 PAGE = ROOT / "docs" / "uncertainty.md"

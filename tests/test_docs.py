@@ -29,6 +29,7 @@ MODULES = sorted(
 )
 #: These import torch on their first line, and others show models that do.
 NEEDS_TORCH = ("milfast.models.deep", "milfast.training")
+TOOLS = sorted(path.stem for path in (ROOT / "docs" / "tools").glob("*.py"))
 PAGES = [path for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))) if path.exists()]
 
 
@@ -39,7 +40,7 @@ def run(test: doctest.DocTest) -> None:
     assert not runner.summarize(verbose=False).failed, "".join(failures)
 
 
-@pytest.mark.parametrize("name", ["milfast", *MODULES])
+@pytest.mark.parametrize("name", ["milfast", *MODULES, *TOOLS])
 def test_examples_of_a_module_hold(name: str) -> None:
     if name.startswith(NEEDS_TORCH):
         pytest.importorskip("torch")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import record_protocol as record
+import record_protocol_coverage as coverage
 from conftest import ROOT
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +21,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import milfast as mf
 from milfast import Bags, _core, cli
 from milfast.lazy_bags import LazyBags
-from milfast.protocol import coverage, jobs
+from milfast.protocol import jobs
 from milfast.protocol.intervals import Placed, auc_over_bags, over_seeds, placements, variance_over_bags
 from milfast.protocol.results import combine
 from milfast.protocol.selection import TIES, choose

@@ -1,4 +1,4 @@
-"""How often intervals hold the truth: ``python -m milfast.uncertainty.coverage`` simulates it.
+"""How often intervals hold the truth: ``python docs/tools/record_interval_coverage.py`` simulates it.
 
 A cell is a design and the rules that are tried on it; each rule sees the same samples. Of every sample it is counted
 whether the interval holds the truth, or lies below or above it. A nominal 95 % is 2.5 % on either side.
@@ -66,7 +66,7 @@ def cells() -> list[Cell]:
 
     Examples
     --------
-    >>> from milfast.uncertainty.coverage import cells
+    >>> from record_interval_coverage import cells
     >>> cells()[0]
     Cell(part='proportion', given={'n': 20, 'p': 0.7}, rules=('wilson', 'normal', 'agresti-coull', 'clopper-pearson',
     'jeffreys'))
@@ -151,7 +151,7 @@ def simulate(
 
     Examples
     --------
-    >>> from milfast.uncertainty.coverage import simulate
+    >>> from record_interval_coverage import simulate
     >>> found = simulate(parts=["proportion"])["cells"][0]
     >>> {rule: round(share["covered"], 3) for rule, share in found["rules"].items()}["wilson"]
     0.975
@@ -222,7 +222,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         Exit status 0.
     """
     parser = argparse.ArgumentParser(
-        prog="python -m milfast.uncertainty.coverage",
+        prog="python docs/tools/record_interval_coverage.py",
         description="Simulate how often intervals hold the truth, and print the tables of docs/uncertainty.md.",
     )
     parser.add_argument("--seed", type=int, default=0, help="root seed (default: %(default)s)")

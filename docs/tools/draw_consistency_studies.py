@@ -1,4 +1,4 @@
-"""The pictures of docs/consistency-studies.md: python -m milfast.report.consistency_pictures RECORD FOLDER."""
+"""The pictures of docs/consistency-studies.md: python docs/tools/draw_consistency_studies.py RECORD FOLDER."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         0.
     """
     parser = argparse.ArgumentParser(
-        prog="python -m milfast.report.consistency_pictures",
+        prog="python docs/tools/draw_consistency_studies.py",
         description="Draw the pictures of docs/consistency-studies.md from the record of its studies.",
     )
     parser.add_argument("record", metavar="RECORD", type=Path, help="file of python -m milfast.consistency.studies")

@@ -1,4 +1,4 @@
-"""How often intervals for trials that share test sets hold the truth: ``python -m milfast.protocol.coverage``.
+"""How often intervals for trials that share test sets hold the truth, simulated, and the table of docs/benchmarks.md.
 
 Scores follow two normal laws, so that the AUC of all bags there could be is known. The five models of a seed score the
 bags of one test set alike, with a noise of their own; the three test sets are drawn from the bags of one data set.
@@ -146,7 +146,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         Exit status.
     """
     parser = argparse.ArgumentParser(
-        prog="python -m milfast.protocol.coverage",
+        prog="python docs/tools/record_protocol_coverage.py",
         description="Simulate how often intervals for trials that share test sets hold the truth.",
     )
     parser.add_argument("--simulations", type=int, default=2000, metavar="N", help="of each row (default: %(default)s)")
