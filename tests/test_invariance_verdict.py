@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -61,6 +61,7 @@ def test_a_verdict_is_a_test_at_its_level(n: int, data: st.DataObject) -> None:
 
 
 @given(st.lists(st.tuples(numbers, numbers), min_size=3, max_size=15), st.lists(numbers, min_size=1, max_size=20))
+@example([(1.0, 0.0), (2.0, 0.0), (2.0, 0.0)], [0.0, 7.0])
 def test_fiellers_set_is_what_the_t_test_keeps(pairs: list[tuple[float, float]], ratios: list[float]) -> None:
     x, y = np.array(pairs).T
     found = ratio_of_means(x, y)
@@ -88,6 +89,10 @@ def test_fiellers_set_in_its_three_forms() -> None:
     assert nothing.kind == "all"
     assert all(rho in nothing for rho in (-1e9, 0.0, 1e9))
     assert nothing.to_dict()["low"] is None
+    infinite = ratio_of_means([1.0, 2.0, 2.0], np.zeros(3))  # the upper mean differs from 0
+    assert (infinite.kind, infinite.bounds()) == ("outside", "[none that is finite]")
+    assert not any(rho in infinite for rho in (-1e300, 0.0, 1e300))
+    assert ratio_of_means([1.0, -2.0, 2.0], np.zeros(3)).kind == ratio_of_means(np.zeros(3), np.zeros(3)).kind == "all"
 
 
 def test_a_ratio_of_something_to_itself_is_one() -> None:

@@ -49,6 +49,7 @@ class RatioInterval:
     kind : {"between", "outside", "all"}
         - ``"between"``: all ratios from `low` to `high`;
         - ``"outside"``: all up to `low` and all from `high` on, for the sign of the lower mean is not known;
+          no finite one where both bounds are infinite, since the lower mean is 0;
         - ``"all"``: nothing is rejected.
     level : float
     n : int
@@ -84,6 +85,8 @@ class RatioInterval:
         if self.kind == "all":
             return "[any]"
         if self.kind == "outside":
+            if self.high == math.inf:
+                return "[none that is finite]"
             return f"[up to {self.low:.3f}, from {self.high:.3f}]"
         return f"[{self.low:.3f}, {self.high:.3f}]"
 
@@ -509,8 +512,8 @@ def ratio_of_means(upper: ArrayLike, lower: ArrayLike, *, level: float = 0.95) -
 def _solved(a: float, b: float, c: float, estimate: float) -> tuple[float, float, Literal["between", "outside", "all"]]:
     """All rho with a rho^2 - 2 b rho + c <= 0."""
     if a == 0:
-        if b == 0:
-            return -math.inf, math.inf, "all"
+        if b == 0:  # with a lower mean of 0 that has no spread every ratio is rejected, or none
+            return -math.inf, math.inf, "all" if c <= 0 else "outside"
         edge = c / (2 * b)
         return (edge, math.inf, "between") if b > 0 else (-math.inf, edge, "between")
     inside = b * b - a * c
