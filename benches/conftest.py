@@ -44,6 +44,15 @@ class Result:
         return self.peer / self.ours
 
 
+@dataclass(frozen=True)
+class Floor:
+    """Seconds that no program undercuts: as many as some calls of `unit` take, and some more."""
+
+    unit: Callable[[], object]
+    calls: float
+    more: float = 0.0
+
+
 results: list[Result] = []
 
 
@@ -75,19 +84,33 @@ class Race:
         *,
         rounds: int = 7,
         enough: float = 0.05,
+        repeats: int = 1,
         peer_scale: float = 1.0,
-        floor: float | None = None,
+        floor: Floor | float | None = None,
     ) -> None:
-        """`peer_scale` is how many times the work of the peer's call ours does; `floor` as in `Result`."""
+        """`peer_scale` is how many times the work of the peer's call ours does.
+
+        With more than one of `repeats` a turn keeps the fastest of as many: the first call after those of the other one
+        finds none of its data in the caches, and its memory given back to the system.
+
+        The unit of a `Floor` is timed in the same turns, for a busy machine slows it as well.
+        """
+        unit_of_floor = floor.unit if isinstance(floor, Floor) else lambda: None
         ours_times, peer_times = calls_for(ours, enough), calls_for(peer, enough)
         gc.collect()
         gc.disable()
         try:
-            pairs = [(seconds(ours, ours_times), seconds(peer, peer_times)) for _ in range(rounds)]
+            turns = []
+            for _ in range(rounds):
+                unit = min(seconds(unit_of_floor, 1) for _ in range(5))
+                of_ours = min(seconds(ours, ours_times) for _ in range(repeats))
+                turns.append((unit, of_ours, min(seconds(peer, peer_times) for _ in range(repeats))))
         finally:
             gc.enable()
-        best = [min(column) for column in zip(*pairs, strict=True)]
-        self.record(name, best[0], peer_name, best[1] * peer_scale, floor)
+        unit, of_ours, of_peer = (min(column) for column in zip(*turns, strict=True))
+        if isinstance(floor, Floor):
+            floor = unit * floor.calls + floor.more
+        self.record(name, of_ours, peer_name, of_peer * peer_scale, floor)
 
     @staticmethod
     def record(name: str, ours: float, peer_name: str, peer: float, floor: float | None = None) -> None:
@@ -129,7 +152,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     rows = [("bench", "milfast", "peer", "", "ratio", "at least", "times the floor")]
     for r in results:
         ratio = f"{r.ratio:.3g}" + ("" if r.ratio >= r.threshold else " !")
-        floor = "" if r.floor is None else f"{r.ours / r.floor:.2g}"
+        floor = "" if r.floor is None else f"{r.ours / r.floor:.3g}"
         rows.append((r.name, short(r.ours), short(r.peer), r.peer_name, ratio, f"{r.threshold:g}", floor))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     terminalreporter.section(f"one thread (threads_*: two), {simd_level()}")

@@ -15,13 +15,13 @@ use crate::simd::{Kernel, Real, RealKernel, Vectors, dispatch_narrow, dispatch_r
 use crate::tiles::{Form, Panel, Panels, Products, QUAD, Quads, ROWS, Rows, TASK, tile};
 
 /// Rows of a block.
-const GROUP: usize = 64;
+const GROUP: usize = 96;
 /// Rows of a bag that are folded in T; from there on it is float64.
 const TOGETHER: usize = 8;
 /// Bags that are added up side by side.
 const SUMMED: usize = 8;
-/// Rows of a task, where a bag does not have more.
-const SHARE: usize = 2 * GROUP;
+/// Rows of a task, where a bag does not have more: less than three blocks, which bags do not fill.
+const SHARE: usize = 256;
 /// Sums of columns that a task keeps between two visits to the rows, where it has few bags.
 const KEPT: usize = 1 << 13;
 
@@ -462,7 +462,7 @@ pub fn bag_gram<T: Real>(
     interrupt: &Interrupt,
 ) -> Result<()> {
     let (d, columns) = (a.n_features(), b.unwrap_or(a));
-    let chosen = Chosen::new(kernel, [a.instances(), columns.instances()], d.max(1))?;
+    let chosen = Chosen::new(kernel, [a.instances(), b.map_or(&[], Bags::instances)], d.max(1))?;
     check_sharpness(set_kernel)?;
     check_finite("instances", a.instances(), d)?;
     if let Some(b) = b {

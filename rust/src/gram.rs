@@ -259,7 +259,7 @@ pub fn rbf_gram<T: Real>(
     interrupt: &Interrupt,
 ) -> Result<()> {
     let columns = y.unwrap_or(x);
-    let chosen = Chosen::new(InstanceKernel::Rbf { gamma }, [x, columns], d.max(1))?;
+    let chosen = Chosen::new(InstanceKernel::Rbf { gamma }, [x, y.unwrap_or(&[])], d.max(1))?;
     check_finite("X", x, d)?;
     if let Some(y) = y {
         check_finite("Y", y, d)?;
