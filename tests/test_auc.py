@@ -278,6 +278,29 @@ def test_nan_of_either_sign_and_any_payload_is_refused() -> None:
             mf.auc(np.array([0.0, value]), [0, 1])
 
 
+@pytest.mark.parametrize("n", [600, 5000, LARGE, 8 * LARGE])
+@pytest.mark.parametrize(
+    ("payloads", "dtype"),
+    [
+        ([0x7FF8000000001234, 0x7FF8000000003FFF, 0xFFF8000000007FFF, 0x7FF800000000FFFF], "float64"),
+        ([0x7FC01234, 0x7FC03FFF, 0xFFC07FFF, 0x7FC0FFFF], "float32"),
+    ],
+    ids=["float64", "float32"],
+)
+def test_a_payload_of_a_nan_never_is_a_bin(payloads: list[int], dtype: str, n: int) -> None:
+    """What bits of a NaN say led out of the tables of large input."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(n) % 2
+    for scores in (rng.normal(size=n), rng.integers(0, 50, n), np.where(rng.random(n) < 0.5, 0, rng.normal(size=n))):
+        for payload in payloads:
+            with_nan = scores.astype(dtype)
+            with_nan.view(f"u{with_nan.itemsize}")[n // 3] = payload
+            with pytest.raises(ValueError, match=rf"^scores\[{n // 3}\] is NaN"):
+                mf.auc(with_nan, labels)
+            with pytest.raises(ValueError, match=rf"^scores\[0, {n // 3}\] is NaN"):
+                mf.auc_many(with_nan[None], labels)
+
+
 @pytest.mark.parametrize(
     "extra", [{}, {"sample_weight": [1.0, 1.0]}, {"max_fpr": 0.5}], ids=["plain", "weights", "fpr"]
 )

@@ -378,7 +378,7 @@ impl<S: Score, L: Label> Kernel for Assign<'_, S, L> {
             &Wide::Line { low, high, slope } => {
                 for (id, &score) in ids.iter_mut().zip(scores) {
                     nan |= score.is_nan();
-                    let inside = if score < low { low } else { score };
+                    let inside = if score > low { score } else { low }; // NaN, too, gets a bin that there is
                     let inside = if inside > high { high } else { inside };
                     *id += 2 * inside.bin(low, slope) as u16;
                 }
